@@ -1,0 +1,28 @@
+"""What every implementation answers. Lists of them, best first, stand in `codegen/lists.py`."""
+from __future__ import annotations
+
+from ..errors import InternalError
+from ..target import Target
+from .kernel import Kernel, Problem
+
+
+class Implementation:
+    """One way to run an op on one device. Stateless; `name` is what `explain()` and a forced choice call it."""
+
+    name = ""
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """None if it can run the problem, else the reason why not, in words for the user."""
+        return None
+
+    def takes_strides(self, problem: Problem, position: int) -> bool:
+        """Whether the input at `position` may have any strides (else it is copied first)."""
+        return False
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Expected seconds; only compared with other implementations of the same problem."""
+        return 0.0
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel."""
+        raise InternalError(f"the implementation {self.name} builds nothing")

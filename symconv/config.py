@@ -1,0 +1,156 @@
+"""Every setting of symconv in one typed table, each with its environment variable.
+
+Read and set as attributes (`config.floatX = "float64"`, `config.dnn.enabled = True`), or for a while:
+
+>>> with config.change(floatX="float64"):
+...     config.floatX
+'float64'
+
+The environment variable of a setting is `SYMCONV_` and its name in capitals with `.` as `_`: `SYMCONV_CACHE_DIR`,
+`SYMCONV_DNN_ENABLED`, `SYMCONV_DEBUG`.  It is read when the setting is first asked for.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ArgumentError, explain_error
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: dotted name, default, what it means, and how a value is read from text and checked."""
+
+    name: str
+    default: Any
+    meaning: str
+    parse: Callable[[Any], Any]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "SYMCONV_" + self.name.upper().replace(".", "_")
+
+
+def _one_of(*choices: Any) -> Callable[[Any], Any]:
+    texts = {str(choice).lower(): choice for choice in choices}
+
+    def parse(value: Any) -> Any:
+        if str(value).lower() in texts:
+            return texts[str(value).lower()]
+        raise ValueError(f"one of {', '.join(map(repr, choices))}")
+
+    return parse
+
+
+def _boolean(value: Any) -> bool:
+    text = str(value).lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError("True or False")
+
+
+def _count(value: Any) -> int:
+    number = int(value)
+    if number < 0:
+        raise ValueError("a whole number from 0")
+    return number
+
+
+SETTINGS = (
+    Setting("floatX", "float32", "dtype of tensor variables made without one", _one_of("float16", "float32", "float64")),
+    Setting("device", "cpu", "device of functions compiled without one", str),
+    Setting("mode", "fast_run", "mode of functions compiled without one", str),
+    Setting("threads", 0, "threads of a CPU kernel; 0: OpenMP's own choice (OMP_NUM_THREADS, else all cores)", _count),
+    Setting("cache_dir", "", "folder of compiled kernels; empty: the user's cache folder", str),
+    Setting("debug", 0, "how much compiling logs: 1 stages, 2 + rewrites, 3 + selection and memory, 4 + generated sources", _count),
+    Setting("keep_sources", False, "keep the generated sources beside the compiled kernels", _boolean),
+    Setting("verify", False, "check every graph after every rewrite sweep", _boolean),
+    Setting("fuel", -1, "stop rewriting after this many applications (to find a wrong one); -1: no limit", int),
+    Setting("on_unused_input", "raise", "what compile does about an input that nothing uses", _one_of("raise", "warn", "ignore")),
+    Setting("deterministic", False, "the same inputs always give the same bits", _boolean),
+    Setting("precision", "float32", "what float32 products may be computed in", _one_of("float32", "tf32")),
+    Setting("compiler", "", "the C compiler; empty: $CC, cc, gcc, clang, python -m ziglang cc", str),
+    Setting("dnn.enabled", "auto", "whether convolutions may, must or must not run on cuDNN", _one_of("auto", True, False)),
+    Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
+    Setting("selection", "heuristic", "how an implementation is chosen", _one_of("heuristic", "measure")),
+)
+_TABLE = {setting.name: setting for setting in SETTINGS}
+_GROUPS = {name.split(".")[0] for name in _TABLE if "." in name}
+
+
+class Config:
+    """The settings as attributes; a dotted group (`config.dnn`) is a Config of its own."""
+
+    def __init__(self, prefix: str = "", values: dict[str, Any] | None = None) -> None:
+        object.__setattr__(self, "_prefix", prefix)
+        object.__setattr__(self, "_values", {} if values is None else values)
+        object.__setattr__(self, "_lock", threading.RLock())
+
+    def __getattr__(self, name: str) -> Any:
+        full = self._prefix + name
+        if not self._prefix and name in _GROUPS:
+            return Config(name + ".", self._values)
+        if full not in _TABLE:
+            raise AttributeError(_unknown(full))
+        if full not in self._values:
+            setting = _TABLE[full]
+            text = os.environ.get(setting.variable)
+            self._values[full] = setting.default if text is None else _checked(setting, text)
+        return self._values[full]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        full = self._prefix + name
+        if full not in _TABLE:
+            raise AttributeError(_unknown(full))
+        self._values[full] = _checked(_TABLE[full], value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({name.split(".")[0] for name in _TABLE}) + ["change", "describe"]
+
+    @contextmanager
+    def change(self, **settings: Any) -> Iterator[None]:
+        """Change settings inside a `with` block; a dotted name is written with two underscores (`dnn__enabled=False`)."""
+        names = {name: self._prefix + name.replace("__", ".") for name in settings}
+        for full in names.values():
+            if full not in _TABLE:
+                raise AttributeError(_unknown(full))
+        new = {full: _checked(_TABLE[full], settings[name]) for name, full in names.items()}
+        old = {full: self._values[full] for full in new if full in self._values}
+        self._values.update(new)
+        try:
+            yield
+        finally:
+            for full in new:
+                self._values.pop(full, None)
+            self._values.update(old)
+
+    def describe(self) -> str:
+        """A table of every setting: value, environment variable, meaning."""
+        rows = []
+        for setting in SETTINGS:
+            holder = getattr(self, setting.name.split(".")[0])
+            value = getattr(holder, setting.name.split(".")[1]) if "." in setting.name else holder
+            rows.append(f"{setting.name:22} {value!r:12} {setting.variable:30} {setting.meaning}")
+        return "\n".join(rows)
+
+
+def _unknown(name: str) -> str:
+    return explain_error(f"symconv has no setting {name!r}", do=f"use one of {', '.join(sorted(_TABLE))}")
+
+
+def _checked(setting: Setting, value: Any) -> Any:
+    try:
+        return setting.parse(value)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(explain_error(f"the setting {setting.name} does not take this value", repr(value),
+                                          f"give {error}")) from None
+
+
+config = Config()

@@ -1,0 +1,106 @@
+"""Nodes: an Op applied to variables.
+
+An Op is a frozen dataclass whose fields are its identity.  It says what is computed: types (`infer`), gradient (`grad`)
+and a plain NumPy reference (`reference`).  How it is computed is no part of it.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import GradientError, InternalError, UserError, explain_error
+from .provenance import Sources, current_source
+from .types import TensorType
+from .variable import Variable
+
+Array = np.ndarray[Any, Any]
+
+
+class Op:
+    """Base of all operations; subclasses are `@dataclass(frozen=True, slots=True)`.
+
+    `value_inputs` are the positions of inputs whose *values* (not just shapes) decide the shape of an output: the new
+    shape of a reshape, the bounds of a slice.  Before a program is made, `infer_bound` gets those values.
+    """
+
+    __slots__ = ()
+    value_inputs: ClassVar[tuple[int, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """Short name for printing."""
+        return type(self).__name__
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        """Types of the outputs, sizes None where they are not known; a UserError where the inputs do not fit."""
+        raise InternalError(f"{self.name} does not say the types of its outputs")
+
+    def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
+        """Types of the outputs when all input shapes are known, with the values of the inputs in `value_inputs`.
+
+        The result must be fully static.  The same rule as `infer`, with more known: one function should serve both.
+        """
+        return self.infer(*types)
+
+    def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
+        """Gradient with respect to each input, given those of the outputs (None: that output is not used).
+
+        None in the result means that the output does not depend on that input continuously (an index, a shape).
+        """
+        raise GradientError(explain_error(f"the operation {self.name} has no gradient", where=apply.source))
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """The outputs computed plainly with NumPy: the oracle every other path is tested against."""
+        raise InternalError(f"{self.name} has no reference")
+
+    def view(self, shape: tuple[int, ...], strides: tuple[int, ...], result_shape: tuple[int, ...],
+             constants: Mapping[int, Array]) -> tuple[int, tuple[int, ...]] | None:
+        """How output 0 lies in the memory of input 0, which has this shape and these strides (in elements).
+
+        The answer is the offset of the first element and the strides of the output, or None where the output must be
+        computed.  `constants` holds the values of the inputs that are constant.  Ops that only rename elements
+        (dimshuffle, reshape, slices, broadcast) answer; the schedule then makes no step for them.
+        """
+        return None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Apply:
+    """One node: `op` applied to `inputs`; made by `apply_op`, never changed afterwards."""
+
+    __slots__ = ("__weakref__", "inputs", "op", "outputs", "source")
+
+    def __init__(self, op: Op, inputs: Iterable[Variable], types: Iterable[TensorType], source: Sources) -> None:
+        self.op = op
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(Variable(type, None, self, index) for index, type in enumerate(types))
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"{self.op}({', '.join(variable.label for variable in self.inputs)})"
+
+    def __reduce__(self) -> Any:
+        from .pickling import reduce_apply
+
+        return reduce_apply(self)
+
+
+def make_apply(op: Op, inputs: Sequence[Variable], source: Sources | None = None) -> Apply:
+    """A node with inferred output types, marked with the user's line; a UserError is told where the inputs came from."""
+    places = current_source() if source is None else source
+    try:
+        types = op.infer(*(variable.type for variable in inputs))
+    except UserError as error:
+        if places and "\n  where: " not in str(error):
+            raise type(error)(f"{error}\n  where: {places[0]}") from None
+        raise
+    return Apply(op, inputs, types, places)
+
+
+def apply_op(op: Op, *inputs: Variable) -> Variable:
+    """The first output of `op` applied to `inputs`."""
+    return make_apply(op, inputs).outputs[0]

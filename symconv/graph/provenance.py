@@ -1,0 +1,51 @@
+"""Where in the user's files a node was written; kept beside the node, never part of its identity."""
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_USER_SIDE = (_PACKAGE + "demo",)  # code of the package that writes expressions as a user does
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A place in the user's code. `str` gives `file:line: text of the line`."""
+
+    filename: str
+    lineno: int
+
+    @property
+    def text(self) -> str:
+        """The line itself, without its indentation; empty where the file cannot be read."""
+        return linecache.getline(self.filename, self.lineno).strip()
+
+    def __str__(self) -> str:
+        text = self.text
+        return f"{self.filename}:{self.lineno}" + (f": {text}" if text else "")
+
+
+Sources = tuple[SourceLine, ...]
+
+
+def current_source() -> Sources:
+    """The innermost line of the call stack that is the user's (outside the package), as a tuple of one or none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(_PACKAGE) or filename.startswith(_USER_SIDE):
+            return (SourceLine(filename, frame.f_lineno),)
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return ()
+
+
+def merge_sources(*groups: Sources) -> Sources:
+    """The union of several nodes' places, in order of first appearance, at most eight."""
+    merged: dict[SourceLine, None] = {}
+    for group in groups:
+        merged.update(dict.fromkeys(group))
+    return tuple(merged)[:8]
