@@ -112,7 +112,7 @@ class Config:
         self._values[full] = _checked(_TABLE[full], value)
 
     def __dir__(self) -> list[str]:
-        return sorted({name.split(".")[0] for name in _TABLE}) + ["change", "describe"]
+        return [*sorted({name.split(".")[0] for name in _TABLE}), "change", "describe"]
 
     @contextmanager
     def change(self, **settings: Any) -> Iterator[None]:

@@ -21,7 +21,7 @@ from .errors import GraphTypeError, explain_error
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One dtype: its name, kind ('b', 'i', 'u' or 'f'), size in bytes, C type and the dtype that sums of it accumulate in."""
+    """One dtype: name, kind ('b', 'i', 'u' or 'f'), size in bytes, C type, and the dtype that sums of it accumulate in."""
 
     name: str
     kind: str

@@ -1,0 +1,1 @@
+"""From a captured graph to running programs: compile, functions, shared variables, schedule, memory, devices."""
