@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import GradientError, InternalError, UserError, explain_error
 from .provenance import Sources, current_source
 from .types import TensorType
-from .variable import Variable
+from .variable import Constant, Variable
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +36,19 @@ class Op:
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         """Types of the outputs, sizes None where they are not known; a UserError where the inputs do not fit."""
         raise InternalError(f"{self.name} does not say the types of its outputs")
+
+    def infer_variables(self, inputs: Sequence[Variable]) -> tuple[TensorType, ...]:
+        """Types of the outputs as far as the input *variables* tell; what `apply_op` calls.
+
+        Where every shape and every value in `value_inputs` is known this is `infer_bound`, else `infer`.  An op whose
+        shape argument may be known in part (`reshape(x, (n, 10))`) overrides it and looks at the variables.
+        """
+        types = [variable.type for variable in inputs]
+        chosen = {position: inputs[position] for position in self.value_inputs}
+        values = {position: each.data for position, each in chosen.items() if isinstance(each, Constant)}
+        if all(type.is_static for type in types) and len(values) == len(self.value_inputs):
+            return self.infer_bound(types, values)
+        return self.infer(*types)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
         """Types of the outputs when all input shapes are known, with the values of the inputs in `value_inputs`.
@@ -93,7 +106,7 @@ def make_apply(op: Op, inputs: Sequence[Variable], source: Sources | None = None
     """A node with inferred output types, marked with the user's line; a UserError is told where the inputs came from."""
     places = current_source() if source is None else source
     try:
-        types = op.infer(*(variable.type for variable in inputs))
+        types = op.infer_variables(inputs)
     except UserError as error:
         if places and "\n  where: " not in str(error):
             raise type(error)(f"{error}\n  where: {places[0]}") from None

@@ -24,7 +24,8 @@ def register_meanings(table: Mapping[str, Callable[..., Any]]) -> None:
     _MEANINGS.update(table)
 
 
-def _meaning(name: str) -> Callable[..., Any]:
+def meaning(name: str) -> Callable[..., Any]:
+    """The function registered for an operator or method."""
     try:
         return _MEANINGS[name]
     except KeyError:
@@ -38,210 +39,210 @@ class Operators:
     __array_ufunc__ = None  # NumPy arrays on the left leave the operation to us
 
     def __add__(self, other: Any) -> Variable:
-        return _meaning("add")(self, other)
+        return meaning("add")(self, other)
 
     def __radd__(self, other: Any) -> Variable:
-        return _meaning("add")(other, self)
+        return meaning("add")(other, self)
 
     def __sub__(self, other: Any) -> Variable:
-        return _meaning("sub")(self, other)
+        return meaning("sub")(self, other)
 
     def __rsub__(self, other: Any) -> Variable:
-        return _meaning("sub")(other, self)
+        return meaning("sub")(other, self)
 
     def __mul__(self, other: Any) -> Variable:
-        return _meaning("mul")(self, other)
+        return meaning("mul")(self, other)
 
     def __rmul__(self, other: Any) -> Variable:
-        return _meaning("mul")(other, self)
+        return meaning("mul")(other, self)
 
     def __truediv__(self, other: Any) -> Variable:
-        return _meaning("true_div")(self, other)
+        return meaning("true_div")(self, other)
 
     def __rtruediv__(self, other: Any) -> Variable:
-        return _meaning("true_div")(other, self)
+        return meaning("true_div")(other, self)
 
     def __floordiv__(self, other: Any) -> Variable:
-        return _meaning("floor_div")(self, other)
+        return meaning("floor_div")(self, other)
 
     def __rfloordiv__(self, other: Any) -> Variable:
-        return _meaning("floor_div")(other, self)
+        return meaning("floor_div")(other, self)
 
     def __mod__(self, other: Any) -> Variable:
-        return _meaning("mod")(self, other)
+        return meaning("mod")(self, other)
 
     def __rmod__(self, other: Any) -> Variable:
-        return _meaning("mod")(other, self)
+        return meaning("mod")(other, self)
 
     def __pow__(self, other: Any) -> Variable:
-        return _meaning("pow")(self, other)
+        return meaning("pow")(self, other)
 
     def __rpow__(self, other: Any) -> Variable:
-        return _meaning("pow")(other, self)
+        return meaning("pow")(other, self)
 
     def __matmul__(self, other: Any) -> Variable:
-        return _meaning("matmul")(self, other)
+        return meaning("matmul")(self, other)
 
     def __rmatmul__(self, other: Any) -> Variable:
-        return _meaning("matmul")(other, self)
+        return meaning("matmul")(other, self)
 
     def __and__(self, other: Any) -> Variable:
-        return _meaning("and_")(self, other)
+        return meaning("and_")(self, other)
 
     def __rand__(self, other: Any) -> Variable:
-        return _meaning("and_")(other, self)
+        return meaning("and_")(other, self)
 
     def __or__(self, other: Any) -> Variable:
-        return _meaning("or_")(self, other)
+        return meaning("or_")(self, other)
 
     def __ror__(self, other: Any) -> Variable:
-        return _meaning("or_")(other, self)
+        return meaning("or_")(other, self)
 
     def __xor__(self, other: Any) -> Variable:
-        return _meaning("xor")(self, other)
+        return meaning("xor")(self, other)
 
     def __rxor__(self, other: Any) -> Variable:
-        return _meaning("xor")(other, self)
+        return meaning("xor")(other, self)
 
     def __invert__(self) -> Variable:
-        return _meaning("invert")(self)
+        return meaning("invert")(self)
 
     def __neg__(self) -> Variable:
-        return _meaning("neg")(self)
+        return meaning("neg")(self)
 
     def __pos__(self) -> Variable:
         return self  # type: ignore[return-value]
 
     def __abs__(self) -> Variable:
-        return _meaning("abs")(self)
+        return meaning("abs")(self)
 
     def __lt__(self, other: Any) -> Variable:
-        return _meaning("lt")(self, other)
+        return meaning("lt")(self, other)
 
     def __le__(self, other: Any) -> Variable:
-        return _meaning("le")(self, other)
+        return meaning("le")(self, other)
 
     def __gt__(self, other: Any) -> Variable:
-        return _meaning("gt")(self, other)
+        return meaning("gt")(self, other)
 
     def __ge__(self, other: Any) -> Variable:
-        return _meaning("ge")(self, other)
+        return meaning("ge")(self, other)
 
     def __getitem__(self, index: Any) -> Variable:
-        return _meaning("getitem")(self, index)
+        return meaning("getitem")(self, index)
 
     def __bool__(self) -> bool:
         raise GraphTypeError(explain_error("a symbolic variable has no truth value before the function runs", repr(self),
                                            "use T.where(condition, a, b), or & | ~ instead of and, or, not"))
 
     def __len__(self) -> int:
-        return _meaning("length")(self)
+        return meaning("length")(self)
 
     def __iter__(self) -> Any:
-        return _meaning("iterate")(self)
+        return meaning("iterate")(self)
 
     @property
     def shape(self) -> Variable:
         """The shape as a symbolic int64 vector; `shape[i]` is a symbolic scalar."""
-        return _meaning("shape")(self)
+        return meaning("shape")(self)
 
     @property
     def size(self) -> Variable:
         """Number of elements, symbolic int64."""
-        return _meaning("size")(self)
+        return meaning("size")(self)
 
     @property
     def T(self) -> Variable:
         """The axes in reverse order."""
-        return _meaning("transpose")(self)
+        return meaning("transpose")(self)
 
     def sum(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
         """Sum over axes (all by default)."""
-        return _meaning("sum")(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return meaning("sum")(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
         """Product over axes (all by default)."""
-        return _meaning("prod")(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return meaning("prod")(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
         """Mean over axes (all by default)."""
-        return _meaning("mean")(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return meaning("mean")(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
         """Variance over axes (all by default)."""
-        return _meaning("var")(self, axis=axis, ddof=ddof, keepdims=keepdims)
+        return meaning("var")(self, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:
         """Standard deviation over axes (all by default)."""
-        return _meaning("std")(self, axis=axis, ddof=ddof, keepdims=keepdims)
+        return meaning("std")(self, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Maximum over axes (all by default); NaN wins."""
-        return _meaning("max")(self, axis=axis, keepdims=keepdims)
+        return meaning("max")(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Minimum over axes (all by default); NaN wins."""
-        return _meaning("min")(self, axis=axis, keepdims=keepdims)
+        return meaning("min")(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Position of the first maximum along one axis (of the flattened tensor by default), int64."""
-        return _meaning("argmax")(self, axis=axis, keepdims=keepdims)
+        return meaning("argmax")(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Position of the first minimum along one axis (of the flattened tensor by default), int64."""
-        return _meaning("argmin")(self, axis=axis, keepdims=keepdims)
+        return meaning("argmin")(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Whether any element is true, over axes (all by default)."""
-        return _meaning("any")(self, axis=axis, keepdims=keepdims)
+        return meaning("any")(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Whether all elements are true, over axes (all by default)."""
-        return _meaning("all")(self, axis=axis, keepdims=keepdims)
+        return meaning("all")(self, axis=axis, keepdims=keepdims)
 
     def dot(self, other: Any) -> Variable:
         """NumPy's dot product."""
-        return _meaning("dot")(self, other)
+        return meaning("dot")(self, other)
 
     def astype(self, dtype: Any) -> Variable:
         """The same values in another dtype."""
-        return _meaning("cast")(self, dtype)
+        return meaning("cast")(self, dtype)
 
     def reshape(self, *shape: Any) -> Variable:
         """Another shape with the same elements in row-major order; one size may be -1."""
         sizes: Any = shape[0] if len(shape) == 1 else shape
-        return _meaning("reshape")(self, sizes)
+        return meaning("reshape")(self, sizes)
 
     def flatten(self, ndim: int = 1) -> Variable:
         """The last axes joined into one, so that `ndim` axes remain."""
-        return _meaning("flatten")(self, ndim)
+        return meaning("flatten")(self, ndim)
 
     def dimshuffle(self, *pattern: Any) -> Variable:
         """Axes in another order; `"x"` inserts an axis of size 1, an axis of size 1 may be left out."""
         chosen: Sequence[Any] = pattern[0] if len(pattern) == 1 and isinstance(pattern[0], (list, tuple)) else pattern
-        return _meaning("dimshuffle")(self, chosen)
+        return meaning("dimshuffle")(self, chosen)
 
     def transpose(self, *axes: Any) -> Variable:
         """Axes in another order (reversed by default)."""
         chosen: Any = axes[0] if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else (axes or None)
-        return _meaning("transpose")(self, chosen)
+        return meaning("transpose")(self, chosen)
 
     def squeeze(self, axis: Any = None) -> Variable:
         """Without axes that are statically known to be of size 1."""
-        return _meaning("squeeze")(self, axis)
+        return meaning("squeeze")(self, axis)
 
     def repeat(self, repeats: int, axis: int | None = None) -> Variable:
         """Every element repeated along an axis."""
-        return _meaning("repeat")(self, repeats, axis)
+        return meaning("repeat")(self, repeats, axis)
 
     def take(self, indices: Any, axis: int | None = None) -> Variable:
         """Elements by integer index along an axis."""
-        return _meaning("take")(self, indices, axis)
+        return meaning("take")(self, indices, axis)
 
     def clip(self, low: Any, high: Any) -> Variable:
         """Values limited to `low` … `high`; NaN stays."""
-        return _meaning("clip")(self, low, high)
+        return meaning("clip")(self, low, high)
 
     def eval(self, inputs: Mapping[Variable, Any] | None = None) -> Any:
         """The value: compiles a function of the given inputs (kept for the next call) and calls it."""
-        return _meaning("eval")(self, inputs or {})
+        return meaning("eval")(self, inputs or {})
