@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..errors import ShapeError, explain_error
 from .node import Apply, Op, make_apply
 from .provenance import Sources, merge_sources
 from .traversal import readers, toposort
+from .types import TensorType
 from .variable import Constant, Variable
 
 
@@ -22,12 +24,16 @@ class Interner:
         self._nodes: dict[tuple[Any, ...], Apply] = {}
         self._constants: dict[tuple[Any, ...], Constant] = {}
 
-    def apply(self, op: Op, inputs: Sequence[Variable], source: Sources = ()) -> Apply:
-        """The node of `op` and these (already interned) inputs."""
+    def apply(self, op: Op, inputs: Sequence[Variable], source: Sources = (),
+              known: Sequence[TensorType] | None = None) -> Apply:
+        """The node of `op` and these (already interned) inputs; `known`: what is known of the output types besides."""
         key = (op, *inputs)
         node = self._nodes.get(key)
         if node is None:
-            node = self._nodes[key] = make_apply(op, inputs, source)
+            node = make_apply(op, inputs, source)
+            if known is not None and any(output.type != type for output, type in zip(node.outputs, known, strict=True)):
+                node = _with_known_types(node, known)
+            self._nodes[key] = node
         elif source and source != node.source:
             node.source = merge_sources(node.source, source)
         return node
@@ -46,7 +52,7 @@ class Interner:
         variables = list(variables)
         for node in _unseen(variables, memo):
             inputs = [self._seen(variable, memo) for variable in node.inputs]
-            new = self.apply(node.op, inputs, node.source or source)
+            new = self.apply(node.op, inputs, node.source or source, [output.type for output in node.outputs])
             for old, output in zip(node.outputs, new.outputs, strict=True):
                 if old not in memo:
                     memo[old] = output
@@ -57,6 +63,17 @@ class Interner:
         if variable not in memo:
             memo[variable] = self.leaf(variable)
         return memo[variable]
+
+
+def _with_known_types(node: Apply, known: Sequence[TensorType]) -> Apply:
+    """The node with output types that say all that inference and `known` say together."""
+    types = []
+    for output, type in zip(node.outputs, known, strict=True):
+        if not output.type.accepts(type):
+            raise ShapeError(explain_error(f"the result of {node.op} does not fit where it is used",
+                                           f"{output.type}, where {type} was built", where=node.source))
+        types.append(output.type.meet(type))
+    return Apply(node.op, node.inputs, types, node.source)
 
 
 def _unseen(outputs: Iterable[Variable], memo: Mapping[Variable, Variable]) -> list[Apply]:

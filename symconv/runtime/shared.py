@@ -1,0 +1,193 @@
+"""Shared variables: state that functions read and update."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..config import config
+from ..errors import ArgumentError, GraphTypeError, InputTypeError, ShapeError, explain_error
+from ..graph import TensorType, Variable
+from ..graph.types import make_type
+
+Array = np.ndarray[Any, Any]
+
+
+class Container:
+    """Where a shared variable's value lives. `version` counts changes, so that what was derived from it can be kept."""
+
+    __slots__ = ("array", "version")
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.version = 0
+
+    def replace(self, array: Array) -> None:
+        """Put another array in place of the value."""
+        self.array = array
+        self.version += 1
+
+
+class SharedVariable(Variable):
+    """A variable with a value that lives between calls; made by `shared`.
+
+    `default_update`: an expression that every function using the variable computes and stores back, unless the
+    function's updates name the variable or it was compiled with `no_default_updates=True`.
+    """
+
+    __slots__ = ("container", "default_update")
+
+    def __init__(self, type: TensorType, container: Container, name: str | None = None) -> None:
+        super().__init__(type, name)
+        self.container = container
+        self.default_update: Variable | None = None
+
+    def get_value(self, borrow: bool = False) -> Array:
+        """The value: a copy, or with `borrow=True` the array itself, which later updates may change in place."""
+        return self.container.array if borrow else self.container.array.copy()
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Replace the value; a copy is kept, or with `borrow=True` the array itself where it fits as it is.
+
+        Raises:
+            InputTypeError: another dtype that would lose something, or another rank.
+            ShapeError: a size that contradicts the variable's static shape.
+        """
+        self.container.replace(checked_value(value, self.type, f"the shared variable {self.label!r}", copy=not borrow))
+
+    def zero(self, borrow: bool = False) -> None:
+        """Set every element to 0; with `borrow=True` in the array itself."""
+        if borrow:
+            self.container.array[...] = 0
+            self.container.version += 1
+        else:
+            self.container.replace(np.zeros_like(self.container.array))
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.type, self.container.array, self.name), (None, {"default_update": self.default_update})
+
+
+def _rebuild(type: TensorType, array: Array, name: str | None) -> SharedVariable:
+    return SharedVariable(type, Container(array), name)
+
+
+def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Sequence[int | None] | None = None,
+           strict: bool = False) -> SharedVariable:
+    """State with this initial value.
+
+    Args:
+        value: an array (its dtype is kept), a list, or a number; a Python float becomes `config.floatX`.
+        name: for printing and for keyword use.
+        borrow: keep the array itself instead of a copy.
+        shape: static sizes that `set_value` and updates must keep; by default the rank is fixed and sizes may change.
+        strict: refuse anything but NumPy arrays.
+
+    Raises:
+        GraphTypeError: a symbolic variable, or something that is no numeric array.
+
+    Theano: `theano.shared` (there, a Python float became float64 and a list a generic object).
+
+    >>> import numpy as np
+    >>> weights = shared(np.zeros((2, 3), "float32"), name="weights")
+    >>> weights.type.dtype, weights.get_value().shape
+    ('float32', (2, 3))
+    """
+    if isinstance(value, Variable):
+        raise GraphTypeError(explain_error("the value of a shared variable is an array, not a symbolic variable", repr(value),
+                                           "give an array, or use the expression itself"))
+    if strict and not isinstance(value, np.ndarray):
+        raise GraphTypeError(explain_error("a strict shared variable takes a NumPy array", type(value).__name__))
+    array = np.asarray(value, dtype=config.floatX if isinstance(value, float) else None)
+    if array.dtype.kind in "OUSV" and array.dtype.name != "bfloat16":
+        raise GraphTypeError(explain_error("the value of a shared variable is a numeric array",
+                                           f"{type(value).__name__} of dtype {array.dtype}"))
+    type_ = make_type(array.dtype, [None] * array.ndim if shape is None else shape)
+    stored = checked_value(array, type_, f"the shared variable {name!r}", copy=not borrow)
+    return SharedVariable(type_, Container(stored), name)
+
+
+def checked_value(value: Any, type: TensorType, what: str, copy: bool = False, allow_downcast: bool | None = None,
+                  strict: bool = False) -> Array:
+    """`value` as a row-major array of `type`, or an error that names `what`, what was found and what to do.
+
+    A Python number or list of numbers takes the type's dtype if it loses nothing but float precision; an array must have
+    a dtype that converts without loss, unless `allow_downcast`.
+    """
+    array = _converted(value, type, what, allow_downcast, strict)
+    if array.ndim != type.ndim:
+        raise InputTypeError(explain_error(f"{what} has rank {type.ndim}", f"an array of rank {array.ndim}, shape {array.shape}"))
+    for axis, (size, static) in enumerate(zip(array.shape, type.shape, strict=True)):
+        if static is not None and size != static:
+            raise ShapeError(explain_error(f"{what} has size {static} on axis {axis}",
+                                           f"size {size}: shape {array.shape} for type {type}"))
+    if copy and array is value:
+        return np.array(array, order="C", copy=True)
+    return np.array(array, order="C", copy=True) if copy and np.shares_memory(array, value) else array
+
+
+def _converted(value: Any, type: TensorType, what: str, allow_downcast: bool | None, strict: bool) -> Array:
+    wanted = dtypes.numpy_dtype(type.dtype)
+    if isinstance(value, np.ndarray) and value.dtype == wanted:
+        return value
+    if isinstance(value, Variable):
+        raise InputTypeError(explain_error(f"{what} takes an array", f"the symbolic variable {value!r}",
+                                           "call .eval() on it, or use it when building the expression"))
+    array = np.asarray(value)
+    if array.dtype.kind in "OUSV" and array.dtype.name != "bfloat16":
+        raise InputTypeError(explain_error(f"{what} takes a numeric array of dtype {type.dtype}",
+                                           f"{value.__class__.__name__} of dtype {array.dtype}"))
+    if strict and array.dtype != wanted:
+        raise InputTypeError(explain_error(f"{what} is strict and takes only dtype {type.dtype}", f"dtype {array.dtype}"))
+    plain = not isinstance(value, (np.ndarray, np.generic))
+    if not (allow_downcast or _loses_nothing(array, wanted, plain and allow_downcast is None)):
+        raise InputTypeError(explain_error(f"{what} has dtype {type.dtype}", f"dtype {array.dtype}, which would lose precision or range",
+                                           f"convert it with numpy's astype({type.dtype!r}), or pass allow_input_downcast=True"))
+    return array.astype(wanted)
+
+
+def _loses_nothing(array: Array, wanted: np.dtype[Any], plain: bool) -> bool:
+    """Whether conversion is free of loss; `plain` Python numbers may lose float precision, and integers must be in range."""
+    if np.can_cast(array.dtype, wanted, "safe"):
+        return True
+    if array.dtype.kind in "biu" and wanted.kind == "f":
+        return plain or bool(np.all(array.astype(wanted).astype(array.dtype) == array))
+    if plain and array.dtype.kind == "f" and wanted.kind == "f":
+        return True
+    if array.dtype.kind in "iu" and wanted.kind in "iu" and (plain or array.size == 1):
+        return bool(np.all(array.astype(wanted) == array))
+    return False
+
+
+def check_update(target: Any, new: Variable) -> Variable:
+    """The new value of an update as the target's type, or an error: float16 … float64 results are cast down to a float target."""
+    if not isinstance(target, SharedVariable):
+        raise GraphTypeError(explain_error("only a shared variable can be updated", f"{target!r}",
+                                           "make it with sc.shared(...)", getattr(target, "source", ())))
+    if not isinstance(new, Variable):
+        from ..graph.operators import meaning
+
+        new = meaning("as_variable")(new, dtype=target.dtype)
+    if new.dtype != target.dtype:
+        if not _update_may_cast(new.dtype, target.dtype):
+            raise GraphTypeError(explain_error(f"the update of {target.label!r} has another dtype",
+                                               f"{new.type} for {target.type}", f"cast it: T.cast(new, {target.dtype!r})",
+                                               new.source))
+        new = new.astype(target.dtype)
+    if new.ndim != target.ndim:
+        raise GraphTypeError(explain_error(f"the update of {target.label!r} has another rank", f"{new.type} for {target.type}",
+                                           "reshape or dimshuffle it", new.source))
+    if not target.type.accepts(new.type):
+        raise ShapeError(explain_error(f"the update of {target.label!r} has another shape", f"{new.type} for {target.type}",
+                                       where=new.source))
+    return new
+
+
+def _update_may_cast(new: str, target: str) -> bool:
+    if not dtypes.is_float(target):
+        return np.can_cast(dtypes.numpy_dtype(new), dtypes.numpy_dtype(target), "safe")
+    return not dtypes.is_float(new) or dtypes.itemsize(new) <= dtypes.itemsize(target)
+
+
+__all__ = ["ArgumentError", "Container", "SharedVariable", "check_update", "checked_value", "shared"]
