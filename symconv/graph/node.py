@@ -33,7 +33,7 @@ class Op:
         """Short name for printing."""
         return type(self).__name__
 
-    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+    def infer(self, *types: Any, **_: Any) -> tuple[TensorType, ...]:
         """Types of the outputs, sizes None where they are not known; a UserError where the inputs do not fit."""
         raise InternalError(f"{self.name} does not say the types of its outputs")
 
@@ -64,7 +64,7 @@ class Op:
         """
         raise GradientError(explain_error(f"the operation {self.name} has no gradient", where=apply.source))
 
-    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+    def reference(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:
         """The outputs computed plainly with NumPy: the oracle every other path is tested against."""
         raise InternalError(f"{self.name} has no reference")
 
