@@ -125,21 +125,22 @@ class MaxPoolGather(Op):
 class AveragePoolGrad(Op):
     """(gz, shape) → the adjoint of sum or average pooling: an array of that shape.
 
-    `shape` is the int64 vector of the pooled input's shape; `image` are its last sizes as far as they are known.
+    `shape` is the int64 vector of the pooled input's shape; `known` its sizes that were known when the node was built.
     """
 
     pool: Pool
-    image: tuple[int | None, ...]
+    known: tuple[int | None, ...]
     value_inputs: ClassVar[tuple[int, ...]] = (1,)
 
     def infer(self, gz: TensorType, shape: TensorType) -> tuple[TensorType, ...]:
-        lead = gz.ndim - self.pool.rank
-        result = gz.with_shape((*gz.shape[:lead], *self.image))
+        result = gz.with_shape(self.known)
         _check_image(self.pool, result)
-        if shape != TensorType("int64", (gz.ndim,)):
+        if shape != TensorType("int64", (len(self.known),)):
             raise GraphTypeError(explain_error("the shape of a pooled input is an int64 vector of its rank", str(shape)))
-        _check_like(self, gz, result.with_shape(self.pool.output_shape(result.shape)))
-        return (result,)
+        pooled = result.with_shape(self.pool.output_shape(self.known))
+        _check_like(self, gz, pooled)
+        lead = gz.ndim - self.pool.rank
+        return (result.with_shape((*gz.meet(pooled).shape[:lead], *self.known[lead:])),)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
         gz = types[0]
@@ -170,7 +171,7 @@ def max_pool_gather(pool: Pool, x: Variable, v: Variable) -> Variable:
 
 def average_pool_grad(pool: Pool, gz: Variable, x: Variable) -> Variable:
     """The gradient of sum or average pooling `x`, of which only the shape matters."""
-    return apply_op(AveragePoolGrad(pool, x.static_shape[x.ndim - pool.rank:]), gz, x.shape)
+    return apply_op(AveragePoolGrad(pool, x.static_shape), gz, x.shape)
 
 
 def _no_slope(x: Variable) -> Variable:
