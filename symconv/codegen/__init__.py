@@ -1,0 +1,1 @@
+"""Implementations of ops: generated C, how it is built, cached and run."""

@@ -1,0 +1,159 @@
+"""Which C compiler there is, and what it takes: its version line and the flags, found out once and kept on disk."""
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ..config import config
+from ..errors import BackendError, explain_error
+from .cache import KernelCache, current_cache
+
+# No -ffast-math: NaN, infinities and the sign of zero mean the same as in NumPy.  -fno-trapping-math only says that nobody
+# reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.
+_BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
+               "-fno-trapping-math", "-ffp-contract=fast")
+_OPTIONAL_FLAGS = (("-march=native", "-mcpu=native"), ("-fopenmp",))
+_PROBE = """#include <stdint.h>
+int sc_probe(float *x, int64_t n) {
+    #pragma omp parallel for
+    for (int64_t i = 0; i < n; i++) x[i] += 1.0f;
+    return 0;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C compiler: how to call it, its version line, the flags for kernels, whether it has OpenMP.
+
+    `identity` spells all that the machine code it makes depends on, the processor included.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+    identity: str
+
+    @property
+    def has_openmp(self) -> bool:
+        """Whether kernels can use several threads."""
+        return "-fopenmp" in self.flags
+
+
+def find_compiler() -> Compiler | None:
+    """The compiler that the settings and this machine give, or None (see `missing_compiler_error`)."""
+    return _search(config.compiler, os.environ.get("CC", ""), os.environ.get("PATH", ""), config.cache_dir)[0]
+
+
+def missing_compiler_error() -> BackendError:
+    """The error that says what was looked for and how to get it."""
+    tried = _search(config.compiler, os.environ.get("CC", ""), os.environ.get("PATH", ""), config.cache_dir)[1]
+    return BackendError(explain_error(
+        "there is no C compiler, which compiled functions need", "; ".join(tried),
+        "install one (apt install gcc, or python -m pip install ziglang), set SYMCONV_COMPILER to one, or evaluate "
+        "with the slow NumPy references: compile(..., mode='reference')"))
+
+
+@lru_cache(maxsize=32)
+def _search(setting: str, variable: str, path: str, cache_dir: str) -> tuple[Compiler | None, tuple[str, ...]]:
+    tried = []
+    for origin, command in _candidates(setting, variable):
+        executable = shutil.which(command[0], path=path)
+        if executable is None:
+            tried.append(f"{origin}: not found")
+            continue
+        compiler, problem = _examined((executable, *command[1:]), current_cache())
+        if compiler is not None:
+            return compiler, tuple(tried)
+        tried.append(f"{origin}: {problem}")
+    return None, tuple(tried)
+
+
+def _candidates(setting: str, variable: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Where to look, with what each place is called; a compiler that was set is the only one."""
+    if setting:
+        yield f"the setting compiler={setting!r}", shlex.split(setting)
+        return
+    if variable.strip():
+        yield f"$CC={variable!r}", shlex.split(variable)
+    for name in ("cc", "gcc", "clang"):
+        yield name, (name,)
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        yield "python -m ziglang cc", ("the package ziglang is not installed",)
+    else:
+        yield "python -m ziglang cc", (str(Path(spec.submodule_search_locations[0]) / "zig"), "cc")
+
+
+def _examined(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | None, str]:
+    """The compiler behind a command, from the cache's notes or by asking it; else what is wrong with it."""
+    state = Path(command[0]).stat()
+    key = json.dumps([command, os.path.realpath(command[0]), state.st_mtime_ns, state.st_size, processor(),
+                      _BASE_FLAGS, _OPTIONAL_FLAGS, _PROBE])
+    name = hashlib.sha256(key.encode()).hexdigest()
+    noted = cache.find(name, ".json")
+    if noted is not None:
+        fields = json.loads(noted.read_text())
+        return Compiler(tuple(fields["command"]), fields["version"], tuple(fields["flags"]), fields["identity"]), ""
+    compiler, problem = _asked(command, cache)
+    if compiler is not None:
+        with cache.scratch() as folder:
+            note = folder / "compiler.json"
+            note.write_text(json.dumps(asdict(compiler)))
+            cache.store(name, note, ".json")
+    return compiler, problem
+
+
+def _asked(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | None, str]:
+    """Run the compiler to learn its version and which optional flags it takes."""
+    try:
+        said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        return None, str(error)
+    version = (said.stdout.splitlines() or [""])[0].strip()
+    with cache.scratch() as folder:
+        flags = [*_BASE_FLAGS]
+        problem = _refusal(command, flags, folder)
+        if problem:
+            return None, problem
+        for choices in _OPTIONAL_FLAGS:
+            chosen = next((flag for flag in choices if not _refusal(command, [*flags, flag], folder)), None)
+            flags += [chosen] if chosen is not None else []
+    identity = json.dumps([command, version, flags, processor()])
+    return Compiler(command, version, tuple(flags), identity), ""
+
+
+def _refusal(command: Sequence[str], flags: Sequence[str], folder: Path) -> str:
+    """What the compiler says against these flags; empty if it takes them."""
+    source = folder / "probe.c"
+    source.write_text(_PROBE)
+    done = subprocess.run([*command, *flags, "-o", str(folder / "probe.so"), str(source), "-lm"],
+                          capture_output=True, text=True, errors="replace", check=False)
+    lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"]
+    return "" if done.returncode == 0 else f"it cannot build a shared library ({lines[-1].strip()})"
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """What `-march=native` depends on: the machine's processor and its features."""
+    wanted = ("model name", "flags", "Features", "CPU part", "cpu family", "model", "uarch", "isa")
+    found: dict[str, str] = {}
+    try:
+        with open("/proc/cpuinfo") as lines:
+            for line in lines:
+                field, _, value = line.partition(":")
+                if field.strip() in wanted:
+                    found.setdefault(field.strip(), value.strip())
+    except OSError:
+        pass
+    return json.dumps([platform.machine(), platform.processor() if not found else "", found])

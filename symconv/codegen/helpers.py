@@ -1,0 +1,65 @@
+"""The small C functions that kernels call (`prelude.h.j2`), put in front of a kernel as far as it uses them.
+
+A helper is named `sc_WHAT_TYPE`, as `sc_exp_f32`, with the types of `SUFFIXES`.  Whoever generates C just calls them:
+`with_helpers` finds the names in the text and adds their definitions and what those use, in the prelude's order.
+"""
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from .. import dtypes
+
+SUFFIXES = {"bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+            "uint32": "u32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+INCLUDES = "#include <stdint.h>\n#include <math.h>\n"
+_NAME = re.compile(r"\bsc_\w+")
+_DEFINES = re.compile(r"^(?:static inline [^(]*?|#define )\b(sc_\w+)", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def _chunks() -> tuple[tuple[str, ...], dict[str, int], tuple[frozenset[str], ...]]:
+    """The prelude's pieces (separated by empty lines), which piece defines a name, and the names each piece uses."""
+    from .templates import render
+
+    pieces = tuple(piece.strip("\n") for piece in re.split(r"\n\s*\n", render("prelude.h.j2", **_context())) if piece.strip())
+    defined = {name: number for number, piece in enumerate(pieces) for name in _DEFINES.findall(piece)}
+    return pieces, defined, tuple(frozenset(_NAME.findall(piece)) - frozenset(_DEFINES.findall(piece)) for piece in pieces)
+
+
+def _context() -> dict[str, Any]:
+    rows = [row for row in dtypes.DTYPES.values() if row.kind in "iu"]
+    integers = [{"suffix": SUFFIXES[row.name], "type": row.c_name, "signed": row.kind == "i", "bits": 8 * row.itemsize,
+                 "unsigned_type": f"uint{8 * row.itemsize}_t"} for row in rows]
+    floats = [{"suffix": "f32", "type": "float", "f": "f"}, {"suffix": "f64", "type": "double", "f": ""}]
+    return {"integers": integers, "floats": floats}
+
+
+def helpers_for(text: str) -> str:
+    """The definitions of every helper that a C text uses, directly or through others, each before those that call it."""
+    pieces, defined, uses = _chunks()
+    order: dict[int, None] = {}
+
+    def add(names: frozenset[str]) -> None:
+        for number in sorted({defined[name] for name in names if name in defined} - order.keys()):
+            if number not in order:
+                add(uses[number])
+                order[number] = None
+
+    add(frozenset(_NAME.findall(text)))
+    return "\n\n".join(pieces[number] for number in order)
+
+
+def with_helpers(text: str) -> str:
+    """A kernel's text with includes and helpers after its first comment."""
+    head, rest = "", text
+    if text.startswith("/*"):
+        end = text.index("*/") + 2
+        head, rest = text[:end] + "\n", text[end:].lstrip("\n")
+    elif text.startswith("//"):
+        match = re.match(r"(//[^\n]*\n)+", text)
+        head = match.group() if match else ""
+        rest = text[len(head):]
+    helpers = helpers_for(rest)
+    return f"{head}{INCLUDES}\n{helpers}\n\n{rest}" if helpers else f"{head}{INCLUDES}\n{rest}"

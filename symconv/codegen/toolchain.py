@@ -1,0 +1,123 @@
+"""From generated C to machine code: finds a C compiler, builds kernels in parallel, opens them once.
+
+A compiler is known by its path and time of change, and what was found out about it (its version, the flags it takes) is kept in
+the kernel cache: a warm start runs no process at all.
+"""
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..config import config
+from ..errors import BackendError, explain_error
+from .cache import KernelCache, current_cache
+from .compiler import Compiler, find_compiler, missing_compiler_error
+from .kernel import Kernel
+
+log = logging.getLogger("symconv.codegen")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltKernel:
+    """A kernel and the address of its machine code; `library` keeps that loaded."""
+
+    kernel: Kernel
+    address: int
+    library: ctypes.CDLL
+
+
+_opened: dict[str, ctypes.CDLL] = {}
+_lock = threading.Lock()
+
+
+def build(kernels: Sequence[Kernel]) -> list[BuiltKernel]:
+    """Machine code of every kernel, in order; what neither this process nor the cache holds is compiled in parallel."""
+    libraries = build_sources(list(dict.fromkeys(kernel.source for kernel in kernels)))
+    return [_built(kernel, libraries[kernel.source]) for kernel in kernels]
+
+
+def _built(kernel: Kernel, library: ctypes.CDLL) -> BuiltKernel:
+    address = ctypes.cast(library[kernel.name], ctypes.c_void_p).value
+    assert address is not None
+    return BuiltKernel(kernel, address, library)
+
+
+def build_sources(sources: Sequence[str]) -> dict[str, ctypes.CDLL]:
+    """The loaded library of every C source."""
+    compiler = find_compiler()
+    if compiler is None:
+        raise missing_compiler_error()
+    cache = current_cache()
+    names = {source: _entry_name(source, compiler) for source in sources}
+    libraries = {source: library for source, name in names.items() if (library := _known(name, cache)) is not None}
+    missing = [source for source in names if source not in libraries]
+    if missing:
+        with ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1)) as pool:
+            built = pool.map(lambda source: _compile_and_open(source, names[source], compiler, cache), missing)
+            libraries.update(zip(missing, built, strict=True))
+    return libraries
+
+
+def _entry_name(source: str, compiler: Compiler) -> str:
+    digest = hashlib.sha256(compiler.identity.encode())
+    digest.update(b"\0")
+    digest.update(source.encode())
+    return digest.hexdigest()
+
+
+def _known(name: str, cache: KernelCache) -> ctypes.CDLL | None:
+    """The library if it is loaded already, or whole in the cache."""
+    library = _opened.get(name)
+    if library is None and (path := cache.find(name)) is not None:
+        try:
+            return _open(name, path)
+        except OSError as error:  # whole, yet not loadable: built against libraries that have gone; build it again
+            log.warning("the cached kernel %s cannot be loaded (%s): it is compiled again", path, error)
+    return library
+
+
+def _open(name: str, path: Path) -> ctypes.CDLL:
+    with _lock:
+        if name not in _opened:
+            _opened[name] = ctypes.CDLL(str(path))
+        return _opened[name]
+
+
+def _compile_and_open(source: str, name: str, compiler: Compiler, cache: KernelCache) -> ctypes.CDLL:
+    if config.debug >= 4:
+        log.debug("%s", source)
+    with cache.scratch() as folder:
+        text, result = folder / "kernel.c", folder / "kernel.so"
+        try:
+            text.write_text(source)
+            done = subprocess.run([*compiler.command, *compiler.flags, "-o", str(result), str(text), "-lm"],
+                                  capture_output=True, text=True, errors="replace", check=False)
+            if done.returncode != 0:
+                raise _compile_error(source, name, compiler, cache, done.stderr)
+            path = cache.store(name, result)
+            if config.keep_sources:
+                cache.keep(name[:2], f"{name}.c", source)
+        except OSError as error:
+            raise BackendError(explain_error("a kernel could not be built", str(error),
+                                             f"see to it that {cache.writable} can be written to")) from error
+    return _open(name, path)
+
+
+def _compile_error(source: str, name: str, compiler: Compiler, cache: KernelCache, output: str) -> BackendError:
+    try:
+        place = str(cache.keep("failed", f"{name}.c", source))
+    except OSError as error:
+        place = f"not kept: {error}"
+    lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
+    found = "\n    ".join(line.strip() for line in (lines or ["the compiler said nothing"])[:6])
+    return BackendError(explain_error(f"{' '.join(compiler.command)} ({compiler.version}) does not take a generated kernel",
+                                      f"{found}\n  source: {place}",
+                                      "report this with the source, or set SYMCONV_COMPILER to another compiler"))
