@@ -23,10 +23,12 @@ from typing import Any
 from ..errors import ArgumentError, GraphTypeError, explain_error
 
 RULES = ("full", "half", "same", "same_lower")
-_NAMES = {"valid": (0, 0), "full": "full", "half": "half", "same": "same", "same_upper": "same", "same_lower": "same_lower"}
 
 AxisPadding = tuple[int, int] | str
 """Padding of one axis: zeros before and after, or the name of a rule."""
+
+_NAMES: dict[str, AxisPadding] = {"valid": (0, 0), "full": "full", "half": "half", "same": "same", "same_upper": "same",
+                                  "same_lower": "same_lower"}
 
 
 def is_whole_number(value: Any) -> bool:
@@ -56,7 +58,7 @@ def _axis_padding(entry: Any, ndim: int, name: str) -> AxisPadding:
         if entry not in _NAMES:
             raise ArgumentError(_unknown_mode(entry, ndim, name))
         known = _NAMES[entry]
-        return known if isinstance(known, str) else (known[0], known[1])
+        return known
     sides: Sequence[Any] = (entry, entry) if is_whole_number(entry) else entry
     if not isinstance(sides, (tuple, list)) or len(sides) != 2 or not all(map(is_whole_number, sides)):
         raise ArgumentError(_unknown_mode(entry, ndim, name))
@@ -69,7 +71,7 @@ def _axis_padding(entry: Any, ndim: int, name: str) -> AxisPadding:
 def _unknown_mode(mode: Any, ndim: int, name: str) -> str:
     return explain_error(
         f"{name} does not take this value", repr(mode),
-        f"use {', '.join(map(repr, _NAMES))}, a whole number, or {ndim} entries, each a whole number or a pair (before, after)")
+        f"use {', '.join(map(repr, _NAMES))}, a whole number, or {ndim} entries: whole numbers or pairs (before, after)")
 
 
 def axis_values(value: Any, ndim: int, name: str) -> tuple[int, ...]:

@@ -1,0 +1,231 @@
+"""The convolution op. There is one, for every kind, rank, stride, dilation, padding, group count and fused epilogue.
+
+`Conv(FPROP, spec)(x, w)` makes y, `Conv(DGRAD, spec)(y, w, shape of x)` makes x, `Conv(WGRAD, spec)(x, y, shape of w)`
+makes w.  Each is linear in both of its tensors, and all three come from one trilinear form, so the gradient of any kind with
+respect to its input of role r is the kind that produces r, fed the cotangent in place of the old result; in any order.
+Transposed convolution is DGRAD.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import dtypes
+from ..errors import GraphTypeError, InternalError, ShapeError, explain_error
+from ..graph import Apply, Op, TensorType, Variable, apply_op
+from ..graph.node import Array
+from . import conv_reference
+from .conv_problem import ConvProblem
+from .elementwise import cast
+from .epilogue import CHANNEL, Epilogue
+from .shape import Size, size_of
+from .shape import shape as shape_of
+from .sizes import as_sizes, known_sizes, size_vector
+from .spec import ConvSpec, Kind, Role, Sizes, check_output, check_ranks, filters_shape, image_shape, output_shape
+
+
+@dataclass(frozen=True, slots=True)
+class Conv(Op):
+    """A convolution of one kind; inputs: its two tensors, for DGRAD and WGRAD the int64 shape of the result, then the
+    epilogue's operands.
+
+    Both tensors have one float dtype, which the result has too unless the epilogue gives another.  Sums run in
+    `spec.accumulator(dtype)`.  `known` are the sizes of the result that the builder of a DGRAD or WGRAD knew.
+    Empty batches, channels and filters are legal: the result is zeros where the sum is empty.
+    """
+
+    kind: Kind
+    spec: ConvSpec
+    epilogue: Epilogue | None = None
+    known: Sizes | None = None
+
+    @property
+    def value_inputs(self) -> tuple[int, ...]:
+        """The position of the shape input."""
+        return () if self.kind is Kind.FPROP else (2,)
+
+    @property
+    def n_core_inputs(self) -> int:
+        """How many inputs come before the epilogue's operands."""
+        return 2 if self.kind is Kind.FPROP else 3
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        return (self._result(types, self.known),)
+
+    def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
+        if self.kind is Kind.FPROP:
+            return self.infer(*types)
+        sizes = tuple(int(size) for size in values[2])
+        if self.known is not None:
+            _meet(self.known, sizes, self)
+        return (self._result(types, sizes),)
+
+    def _result(self, types: Sequence[TensorType], known: Sizes | None) -> TensorType:
+        if len(types) != self.n_core_inputs + len(self.epilogue.operands if self.epilogue else ()):
+            raise InternalError(f"{self} with {len(types)} inputs")
+        dtype = _checked_dtype(self, types)
+        shapes = {role: type.shape for role, type in zip(self.kind.reads, types, strict=False)}
+        result = self._result_shape(shapes, known)
+        if self.kind is not Kind.FPROP and (types[2].dtype != "int64" or types[2].shape not in ((None,), (len(result),))):
+            raise GraphTypeError(explain_error(f"{self} takes the shape of its result as an int64 vector [{len(result)}]",
+                                               str(types[2])))
+        if self.epilogue is not None:
+            self._check_operands(result, types[self.n_core_inputs:])
+            dtype = self.epilogue.dtype
+        return TensorType(dtype, result)
+
+    def _result_shape(self, shapes: Mapping[Role, Sizes], known: Sizes | None) -> Sizes:
+        """The shape of the result from those of the inputs and what else is known of it."""
+        if self.kind is Kind.FPROP:
+            return output_shape(shapes["x"], shapes["w"], self.spec)
+        told = (image_shape(shapes["y"], shapes["w"], self.spec) if self.kind is Kind.DGRAD
+                else filters_shape(shapes["x"], shapes["y"], self.spec))
+        result = told if known is None else _meet(told, known, self)
+        every = {**shapes, self.kind.produces: result}
+        check_output(every["x"], every["w"], every["y"], self.spec)
+        return result
+
+    def _check_operands(self, result: Sizes, types: Sequence[TensorType]) -> None:
+        assert self.epilogue is not None
+        for place, type, dtype in zip(self.epilogue.operands, types, self.epilogue.program.inputs[1:], strict=True):
+            wanted = TensorType(dtype, (result[1],) if place == CHANNEL else result)
+            if not wanted.accepts(type):
+                raise InternalError(f"{self}: an epilogue operand is {type}, not {wanted}")
+
+    def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
+        if self.epilogue is not None:
+            raise InternalError(f"the gradient of {self}: epilogues are fused after gradients are taken")
+        (cotangent,) = cotangents
+        if cotangent is None:
+            return (None,) * len(apply.inputs)
+        tensors = dict(zip(self.kind.reads, apply.inputs, strict=False))
+        values = {**tensors, self.kind.produces: cotangent}
+        gradients = [_apply(Kind.producing(role), self.spec, values, like) for role, like in tensors.items()]
+        return (*gradients, *(None for _ in self.value_inputs))
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        first, second, *rest = inputs
+        if self.kind is Kind.FPROP:
+            result = conv_reference.fprop(first, second, self.spec)
+        else:
+            types = [TensorType(array.dtype.name, array.shape) for array in inputs]
+            shape = self.infer_bound(types, {2: rest.pop(0)})[0].static_shape
+            run = conv_reference.dgrad if self.kind is Kind.DGRAD else conv_reference.wgrad
+            result = run(first, second, shape, self.spec)
+        if self.epilogue is None:
+            return (result,)
+        operands = [_along_channels(array, result.ndim) if place == CHANNEL else array
+                    for place, array in zip(self.epilogue.operands, rest, strict=True)]
+        return self.epilogue.program.evaluate(result, *operands)
+
+    def problem(self, inputs: Sequence[TensorType | Any], output: TensorType | Any) -> ConvProblem:
+        """The concrete problem, for inputs and an output with static `shape` and `dtype` (types, or a kernel's operands)."""
+        shapes = dict(zip(self.kind.reads, (tuple(each.shape) for each in inputs), strict=False))
+        shapes[self.kind.produces] = tuple(output.shape)
+        return ConvProblem(self.kind, self.spec.resolved(shapes["x"][2:], shapes["w"][2:]), shapes["x"], shapes["w"],
+                           inputs[0].dtype, output.dtype, "" if self.epilogue is None else str(self.epilogue))
+
+    def __str__(self) -> str:
+        fused = f", {self.epilogue}" if self.epilogue is not None else ""
+        return f"Conv{{{self.kind.value}, {self.spec}{fused}}}"
+
+
+def _checked_dtype(op: Conv, types: Sequence[TensorType]) -> str:
+    first, second = (type.dtype for type in types[:2])
+    if first != second or not dtypes.is_float(first):
+        raise GraphTypeError(explain_error("a convolution takes two tensors of one float dtype",
+                                           f"{types[0]} and {types[1]}", "cast them, for example x.astype('float32')"))
+    compute = op.spec.compute_dtype
+    if compute is not None and dtypes.itemsize(compute) < dtypes.itemsize(first):
+        raise GraphTypeError(explain_error(f"products of {first} cannot be summed in {compute}",
+                                           f"{types[0]} and {types[1]}", f"leave the compute dtype out, or give {first}"))
+    return first
+
+
+def _meet(told: Sizes, known: Sizes, op: Conv) -> Sizes:
+    if len(told) != len(known) or any(None not in (a, b) and a != b for a, b in zip(told, known, strict=True)):
+        raise ShapeError(explain_error(f"the result of {op} was asked for in a shape that its inputs do not give",
+                                       f"asked for {_text(known)}, inputs give {_text(told)}"))
+    return tuple(a if b is None else b for a, b in zip(told, known, strict=True))
+
+
+def _text(shape: Sizes) -> str:
+    return "(" + ", ".join("?" if size is None else str(size) for size in shape) + ")"
+
+
+def _along_channels(vector: Array, ndim: int) -> Array:
+    return vector.reshape(1, -1, *(1,) * (ndim - 2))
+
+
+def _apply(kind: Kind, spec: ConvSpec, values: Mapping[Role, Variable], like: Variable) -> Variable:
+    """The convolution of this kind that reads `values`; `like` has the shape of its result (and is not read otherwise)."""
+    tensors = [values[role] for role in kind.reads]
+    if kind is Kind.FPROP:
+        return apply_op(Conv(kind, spec), *tensors)
+    return apply_op(Conv(kind, spec, None, like.type.shape), *tensors, shape_of(like))
+
+
+def conv_fprop(x: Variable, w: Variable, spec: ConvSpec) -> Variable:
+    """y from x (N, C, *spatial) and w (K, C / groups, *kernel); dtypes that differ meet in the wider one."""
+    x, w = _promoted(x, w)
+    check_ranks(x.type.shape, w.type.shape, spec)
+    return apply_op(Conv(Kind.FPROP, spec.resolved(x.type.shape[2:], w.type.shape[2:])), x, w)
+
+
+def conv_dgrad(y: Variable, w: Variable, x_shape: Any, spec: ConvSpec) -> Variable:
+    """x from y (N, K, *spatial) and w.
+
+    `x_shape` has for each axis an int, a symbolic integer scalar, or None where y and w tell it (batch and channels always;
+    a spatial size where the stride is 1 and the static sizes are known); or it is a symbolic vector.
+    """
+    y, w = _promoted(y, w)
+    told = image_shape(y.type.shape, w.type.shape, spec)
+    symbolic = [size_of(y, 0), size_of(w, 1) * spec.groups]
+    return _with_shape(Kind.DGRAD, spec, y, w, x_shape, told, symbolic)
+
+
+def conv_wgrad(x: Variable, y: Variable, w_shape: Any, spec: ConvSpec) -> Variable:
+    """w from x and y (N, K, *spatial); `w_shape` as `x_shape` of `conv_dgrad`."""
+    x, y = _promoted(x, y)
+    told = filters_shape(x.type.shape, y.type.shape, spec)
+    symbolic = [size_of(y, 1), size_of(x, 1) // spec.groups]
+    return _with_shape(Kind.WGRAD, spec, x, y, w_shape, told, symbolic)
+
+
+def _with_shape(kind: Kind, spec: ConvSpec, first: Variable, second: Variable, shape: Any, told: Sizes,
+                symbolic: Sequence[Size]) -> Variable:
+    """A DGRAD or WGRAD with a result of `shape`; entries that are None come from what the inputs tell."""
+    entries = list(as_sizes(shape, f"a {kind.value}")) if isinstance(shape, Variable) else list(shape)
+    if len(entries) != len(told):
+        raise ShapeError(explain_error(
+            f"the shape of the result of a {kind.value} of a {spec.ndim}-D convolution has {len(told)} sizes",
+            f"{len(entries)} sizes: {tuple(entries)!r}"))
+    entries = [told[axis] if size is None else size for axis, size in enumerate(entries)]
+    entries[:2] = [symbolic[axis] if size is None else size for axis, size in enumerate(entries[:2])]
+    missing = [axis for axis, size in enumerate(entries) if size is None]
+    if missing:
+        raise ShapeError(explain_error(
+            f"the size of the result along axis {missing[0]} is not known from the inputs of a {kind.value}",
+            f"{spec}; result {_text(told)}", "give the result's shape"))
+    sizes = as_sizes(entries, f"a {kind.value}")
+    known = _meet(told, tuple(known_sizes(sizes)), Conv(kind, spec))
+    if any(size is not None and size < 0 for size in known):
+        raise ShapeError(explain_error(f"the shape of the result of a {kind.value} has a negative size", _text(known)))
+    resolved = _resolved_by(kind, spec, first.type.shape, second.type.shape, known)
+    return apply_op(Conv(kind, resolved, None, known), first, second, size_vector(sizes))
+
+
+def _resolved_by(kind: Kind, spec: ConvSpec, first: Sizes, second: Sizes, result: Sizes) -> ConvSpec:
+    shapes = dict(zip(kind.reads, (first, second), strict=True)) | {kind.produces: result}
+    return spec.resolved(shapes["x"][2:], shapes["w"][2:])
+
+
+def _promoted(first: Variable, second: Variable) -> tuple[Variable, Variable]:
+    """Both in the dtype in which they meet."""
+    for variable in (first, second):
+        if not dtypes.is_float(variable.dtype):
+            raise GraphTypeError(explain_error("a convolution takes float tensors", f"{variable.label}: {variable.type}",
+                                               f"cast it: {variable.name or 'x'}.astype('float32')"))
+    common = dtypes.promote([first.dtype, second.dtype])
+    return cast(first, common), cast(second, common)
