@@ -2,8 +2,12 @@
 from __future__ import annotations
 
 from ..graph.operators import register_meanings
-from . import elementwise
+from . import constants, elementwise, reductions, statistics
 
 register_meanings({name: getattr(elementwise, name) for name in (
     "add", "sub", "mul", "true_div", "floor_div", "mod", "pow", "and_", "or_", "xor", "invert", "neg", "abs",
     "lt", "le", "gt", "ge", "cast", "clip")})
+register_meanings({name: getattr(reductions, name) for name in (
+    "sum", "prod", "max", "min", "any", "all", "argmax", "argmin")})
+register_meanings({name: getattr(statistics, name) for name in ("mean", "var", "std")})
+register_meanings({"as_variable": constants.as_variable})
