@@ -1,0 +1,89 @@
+"""Sizes of the packed matrix product: the register tile and the cache blocks, from the dtype and the vector width.
+
+The structure is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008), and of BLIS (Van
+Zee and van de Geijn, 2015): a tile of the result in registers, a panel of the right matrix in the first cache, a block of the
+left one in the second.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import dtypes
+from ..target import Target
+
+PARALLEL_FLOPS = 200_000
+"""Work below which starting a team of threads costs more than it saves (a few microseconds)."""
+
+FLOPS_PER_CYCLE_NS = 3.0e9
+"""Cycles a second that estimates reckon with."""
+
+COPY_BYTES = 10.0e9
+"""Bytes a second that one thread copies, in estimates."""
+
+START_SECONDS = 3.0e-6
+"""What a team of threads costs to start, in estimates."""
+
+
+@dataclass(frozen=True, slots=True)
+class GemmTile:
+    """The register tile: `rows` broadcast values times two vectors of `lanes` columns."""
+
+    dtype: str
+    vector_bytes: int
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return dtypes.itemsize(self.dtype)
+
+    @property
+    def c_type(self) -> str:
+        """The element's C type."""
+        return dtypes.DTYPES[self.dtype].c_name
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector."""
+        return self.vector_bytes // self.itemsize
+
+    @property
+    def rows(self) -> int:
+        """Rows of the tile: 12 sums of 16 registers, or 24 of the 32 that 512-bit machines have."""
+        return 12 if self.vector_bytes >= 64 else 6
+
+    @property
+    def columns(self) -> int:
+        """Columns of the tile: two vectors."""
+        return 2 * self.lanes
+
+    @property
+    def suffix(self) -> str:
+        """What kernel names call the dtype and the vector width (`f32_v32`)."""
+        return f"{'f32' if self.dtype == 'float32' else 'f64'}_v{self.vector_bytes}"
+
+
+def make_tile(dtype: str, target: Target) -> GemmTile:
+    """The tile of float32 or float64 on a target."""
+    return GemmTile(dtype, max(target.vector_bytes, 16))
+
+
+@dataclass(frozen=True, slots=True)
+class GemmBlock:
+    """Cache blocks: `depth` of a panel (16 kB in all), `columns` packed at once, rows and columns of one thread's task."""
+
+    depth: int
+    columns: int
+    task_rows: int
+    task_columns: int
+
+
+def make_block(tile: GemmTile) -> GemmBlock:
+    """The cache blocks for a tile."""
+    depth = max(16 * 1024 // (tile.columns * tile.itemsize), 64)
+    return GemmBlock(depth, 4096, 96, 8 * tile.columns)
+
+
+def compute_seconds(flops: float, tile_dtype: str, target: Target, efficiency: float) -> float:
+    """Expected seconds of `flops` at a share of the peak of two multiply-adds of a vector a cycle and thread."""
+    peak = 4 * (target.vector_bytes / dtypes.itemsize(tile_dtype)) * FLOPS_PER_CYCLE_NS
+    return flops / (peak * efficiency * max(target.threads, 1))
