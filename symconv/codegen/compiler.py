@@ -22,7 +22,7 @@ from .cache import KernelCache, current_cache
 # reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.
 _BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
                "-fno-trapping-math", "-ffp-contract=fast")
-_OPTIONAL_FLAGS = (("-march=native", "-mcpu=native"), ("-fopenmp",))
+_OPTIONAL_FLAGS = (("-march=native", "-mcpu=native"), ("-fopenmp", "-fopenmp-simd"))
 _PROBE = """#include <stdint.h>
 int sc_probe(float *x, int64_t n) {
     #pragma omp parallel for
