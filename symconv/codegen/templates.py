@@ -20,11 +20,11 @@ def _environment() -> Any:
                               auto_reload=False)
 
 
-def render(name: str, **context: Any) -> str:
+def render(template: str, /, **context: Any) -> str:
     """The text of a template (`elementwise.c.j2`) in a context."""
-    return str(_environment().get_template(name).render(**context))
+    return str(_environment().get_template(template).render(**context))
 
 
-def render_kernel(name: str, **context: Any) -> str:
+def render_kernel(template: str, /, **context: Any) -> str:
     """A whole C file: the includes, those helpers of `prelude.h.j2` that the rendered template uses, and the template."""
-    return with_helpers(render(name, **context))
+    return with_helpers(render(template, **context))
