@@ -1,0 +1,155 @@
+"""What a rule may ask: the graph at the start of the sweep, readers, constant values, the target."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import InternalError
+from ..graph import Apply, Constant, FunctionGraph, Variable
+from ..graph.provenance import Sources
+from ..target import Target
+
+Array = np.ndarray[Any, Any]
+
+
+class _Known(dict[Variable, Variable]):
+    """A memo of interning; an interned variable stands for itself."""
+
+    def __setitem__(self, key: Variable, value: Variable) -> None:
+        super().__setitem__(key, value)
+        super().__setitem__(value, value)
+
+
+class Vocabulary:
+    """The interned variables of one phase; grows as rules make new ones."""
+
+    def __init__(self, graph: FunctionGraph) -> None:
+        self.interner = graph.interner
+        self._known = _Known()
+        self.admit(graph.nodes)
+
+    def admit(self, nodes: Iterable[Apply]) -> None:
+        """Note that these nodes, and the leaves they read, are interned."""
+        for node in nodes:
+            for output in node.outputs:
+                dict.__setitem__(self._known, output, output)
+
+    def intern(self, variables: Iterable[Variable], source: Sources) -> list[Variable]:
+        """The same expressions over interned nodes; new nodes get `source`."""
+        variables = list(variables)
+        for node in self._new_nodes(variables):
+            inputs = [self._seen(variable) for variable in node.inputs]
+            made = self.interner.apply(node.op, inputs, source, [output.type for output in node.outputs])
+            for old, new in zip(node.outputs, made.outputs, strict=True):
+                self._known[old] = new
+                new.name = new.name or old.name
+        return [self._seen(variable) for variable in variables]
+
+    def substitute(self, results: Sequence[Variable], given: Mapping[Variable, Variable]) -> dict[Variable, Variable]:
+        """Every variable that the results need → its form with what is `given` put in place (also inside what is given)."""
+        done: dict[Variable, Variable] = {}
+        opened: set[Variable] = set()
+        stack = list(reversed(results))
+        while stack:
+            variable = stack[-1]
+            wanted = given.get(variable, variable)
+            pending = [] if variable in done or wanted.apply is None else [
+                each for each in wanted.apply.inputs if each not in done]
+            if pending and variable in opened:
+                raise InternalError(f"the replacement of {variable.label} depends on itself")
+            opened.add(variable)
+            stack.extend(reversed(pending))
+            if not pending:
+                done.setdefault(stack.pop(), self._remade(wanted, done))
+        return done
+
+    def _remade(self, variable: Variable, done: Mapping[Variable, Variable]) -> Variable:
+        if variable.apply is None:
+            return self.interner.leaf(variable)
+        old = variable.apply
+        inputs, known = [done[each] for each in old.inputs], [output.type for output in old.outputs]
+        made = self.interner.apply(old.op, inputs, old.source, known)
+        self.admit((made,))
+        made.outputs[variable.index].name = made.outputs[variable.index].name or variable.name
+        return made.outputs[variable.index]
+
+    def _seen(self, variable: Variable) -> Variable:
+        found = self._known.get(variable)
+        if found is None:
+            found = self._known[variable] = self.interner.leaf(variable)
+        return found
+
+    def _new_nodes(self, variables: list[Variable]) -> list[Apply]:
+        """Nodes not yet interned, inputs before readers."""
+        order: dict[Apply, None] = {}
+        stack = [(variable.apply, False) for variable in reversed(variables)]
+        while stack:
+            node, expanded = stack.pop()
+            if node is None or node in order or node.outputs[0] in self._known:
+                continue
+            if expanded:
+                order[node] = None
+                continue
+            stack.append((node, True))
+            stack.extend((each.apply, False) for each in reversed(node.inputs) if each.apply is not None)
+        return list(order)
+
+
+class Context:
+    """One sweep as a rule sees it."""
+
+    def __init__(self, graph: FunctionGraph, target: Target, vocabulary: Vocabulary | None = None) -> None:
+        self.graph = graph
+        self.target = target
+        self.vocabulary = vocabulary or Vocabulary(graph)
+        self.asked_readers = False
+        self.declined: list[tuple[Apply, str]] = []
+
+    def readers(self, variable: Variable) -> int | None:
+        """How often a variable is read, counting once more for each output or update that it is.
+
+        None for a variable that this sweep has made: its readers are known in the next sweep, so the rule waits.
+        """
+        self.asked_readers = True
+        uses = self._uses
+        return uses[variable] if variable in uses else None
+
+    def has_one_reader(self, variable: Variable) -> bool:
+        """Whether exactly one node, and no output or update, reads the variable (False also where that is not known yet)."""
+        return self.readers(variable) == 1 and variable not in self.results
+
+    def is_result(self, variable: Variable) -> bool:
+        """Whether it is an output or the new value of an update."""
+        return variable in self.results
+
+    @cached_property
+    def results(self) -> frozenset[Variable]:
+        """Outputs and new values of updates at the start of the sweep."""
+        return frozenset(self.graph.results)
+
+    @cached_property
+    def _uses(self) -> Counter[Variable]:
+        uses: Counter[Variable] = Counter()
+        for node in self.graph.nodes:
+            uses.update(node.inputs)
+            for output in node.outputs:
+                uses[output] += 0
+        uses.update(self.graph.results)
+        return uses
+
+    def intern(self, variable: Variable) -> Variable:
+        """The interned form of an expression, for comparing with `is`."""
+        return self.vocabulary.intern([variable], ())[0]
+
+    def decline(self, node: Apply, reason: str) -> None:
+        """For laws over the whole graph: note a reason not to rewrite at a node."""
+        self.declined.append((node, reason))
+
+
+def constant_value(variable: Variable) -> Array | None:
+    """The value of a constant, None for any other variable."""
+    return variable.data if isinstance(variable, Constant) else None

@@ -1,0 +1,100 @@
+"""What rewriting did and why it did not do more: kept beside the function for `explain()` and for finding a wrong rule."""
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ..graph import Apply, Constant, Variable
+from ..graph.provenance import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One hit: `rule` of `phase` replaced the outputs `before` by `after`. The texts are made when asked for."""
+
+    phase: str
+    rule: str
+    before: tuple[Variable, ...]
+    after: tuple[Variable, ...]
+    sources: Sources
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {_texts(self.before)} → {_texts(self.after)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A rule that recognised its pattern at `node` and gave a reason not to apply."""
+
+    phase: str
+    rule: str
+    node: Apply
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} at {expression_text(self.node.outputs[0], 2)}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReport:
+    """A finished phase: sweeps run, nodes before and after, seconds."""
+
+    phase: str
+    sweeps: int
+    nodes_before: int
+    nodes_after: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (f"{self.phase}: {self.nodes_before} → {self.nodes_after} nodes, {self.sweeps} sweeps, "
+                f"{self.seconds * 1e3:.1f} ms")
+
+
+@dataclass(slots=True)
+class Log:
+    """The record of one rewriting: applications, declined rules (one entry for each node and reason), phases, fuel left."""
+
+    fuel: int = -1
+    applications: list[Application] = field(default_factory=list)
+    phases: list[PhaseReport] = field(default_factory=list)
+    _declined: dict[tuple[str, str, Apply, str], Declined] = field(default_factory=dict)
+
+    @property
+    def has_fuel(self) -> bool:
+        """Whether another application is allowed (`config.fuel`)."""
+        return self.fuel < 0 or len(self.applications) < self.fuel
+
+    @property
+    def skips(self) -> tuple[Declined, ...]:
+        """Rules that recognised their pattern and declined, in order."""
+        return tuple(self._declined.values())
+
+    def decline(self, phase: str, rule: str, node: Apply, reason: str) -> None:
+        """Note that a rule declined at a node."""
+        self._declined.setdefault((phase, rule, node, reason), Declined(phase, rule, node, reason))
+
+    def counts(self) -> Counter[str]:
+        """How often each rule was applied."""
+        return Counter(application.rule for application in self.applications)
+
+    def __str__(self) -> str:
+        lines = [str(report) for report in self.phases]
+        lines += [f"  {application}" for application in self.applications]
+        lines += [f"  not applied: {declined}" for declined in self.skips]
+        return "\n".join(lines)
+
+
+def _texts(variables: tuple[Variable, ...]) -> str:
+    return ", ".join(expression_text(variable) for variable in variables)
+
+
+def expression_text(variable: Variable, depth: int = 3) -> str:
+    """The expression of a variable down to a few levels: `log(add(1.0, exp(x)))`; `…` where it goes on."""
+    node = variable.apply
+    if node is None or isinstance(variable, Constant):
+        return variable.label
+    if depth == 0:
+        return variable.name or "…"
+    parts = ", ".join(expression_text(each, depth - 1) for each in node.inputs)
+    text = f"{node.op}({parts})"
+    return f"{text}.{variable.index}" if len(node.outputs) > 1 else text

@@ -1,0 +1,179 @@
+"""Patterns: expressions over captures, written as algebra, that rules are declared with.
+
+    x, y = Capture("x"), Capture("y")
+    @law(log(1 + exp(x)))
+    def log_one_plus_exp(match): return softplus(match.x)
+
+Operators and the functions below stand for elementwise nodes; `node(OpClass, inputs…, field=value)` for any other.
+Numbers stand for constants with that value everywhere.  Commutative operations match in either order.  A capture used
+twice must be the same variable.  `.once()` asks that the value has no other reader, `.called("y")` captures it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..graph import Apply, Op, Variable
+from ..ops.elementwise import Elementwise
+from ..ops.scalar import SCALAR_OPS
+from .context import Context
+from .values import uniform_value
+
+
+class Pattern:
+    """Base of patterns, with the arithmetic operators."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> OpPattern:
+        return scalar("add", self, other)
+
+    def __radd__(self, other: Any) -> OpPattern:
+        return scalar("add", other, self)
+
+    def __sub__(self, other: Any) -> OpPattern:
+        return scalar("sub", self, other)
+
+    def __rsub__(self, other: Any) -> OpPattern:
+        return scalar("sub", other, self)
+
+    def __mul__(self, other: Any) -> OpPattern:
+        return scalar("mul", self, other)
+
+    def __rmul__(self, other: Any) -> OpPattern:
+        return scalar("mul", other, self)
+
+    def __truediv__(self, other: Any) -> OpPattern:
+        return scalar("true_div", self, other)
+
+    def __rtruediv__(self, other: Any) -> OpPattern:
+        return scalar("true_div", other, self)
+
+    def __pow__(self, other: Any) -> OpPattern:
+        return scalar("pow", self, other)
+
+    def __neg__(self) -> OpPattern:
+        return scalar("neg", self)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture(Pattern):
+    """Any variable (that passes `test`), known to the rule by its name."""
+
+    name: str
+    test: Callable[[Variable], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Pattern):
+    """A constant with this value everywhere."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpPattern(Pattern):
+    """A node of an op class with given fields and inputs."""
+
+    root: type[Op]
+    fields: tuple[tuple[str, Any], ...]
+    inputs: tuple[Pattern, ...]
+    name: str | None = None
+    single_reader: bool = False
+
+    def called(self, name: str) -> OpPattern:
+        """Capture the value of this node too."""
+        return replace(self, name=name)
+
+    def once(self) -> OpPattern:
+        """Only where exactly one node reads the value."""
+        return replace(self, single_reader=True)
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether the two inputs may stand in either order."""
+        name = dict(self.fields).get("scalar")
+        return self.root is Elementwise and name is not None and SCALAR_OPS[name].commutative
+
+
+def _as_pattern(value: Any) -> Pattern:
+    return value if isinstance(value, Pattern) else Literal(value)
+
+
+def scalar(name: str, *inputs: Any) -> OpPattern:
+    """A node of one elementwise operation."""
+    return OpPattern(Elementwise, (("scalar", name),), tuple(map(_as_pattern, inputs)))
+
+
+def node(root: type[Op], *inputs: Any, **fields: Any) -> OpPattern:
+    """A node of any op class with given values of some fields."""
+    return OpPattern(root, tuple(fields.items()), tuple(map(_as_pattern, inputs)))
+
+
+def _unary(name: str) -> Callable[[Any], OpPattern]:
+    return lambda x: scalar(name, x)
+
+
+exp, log, log1p, expm1, sigmoid, softplus, sqrt, square, absolute, reciprocal, relu = map(_unary, (
+    "exp", "log", "log1p", "expm1", "sigmoid", "softplus", "sqrt", "square", "abs", "reciprocal", "relu"))
+
+
+class Match:
+    """What a pattern found: captures as attributes, the root `node`, its value `root`, and the sweep's `context`."""
+
+    __slots__ = ("_bound", "context", "node", "root")
+
+    def __init__(self, root: Variable, bound: dict[str, Variable], context: Context) -> None:
+        assert root.apply is not None
+        self.root, self.node, self.context = root, root.apply, context
+        self._bound = bound
+
+    def __getattr__(self, name: str) -> Variable:
+        try:
+            return self._bound[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def match_pattern(pattern: OpPattern, variable: Variable, context: Context) -> Iterator[Match]:
+    """Every way in which the pattern fits the variable."""
+    for bound in _solutions(((pattern, variable),), {}, context):
+        yield Match(variable, bound, context)
+
+
+Goals = tuple[tuple[Pattern, Variable], ...]
+
+
+def _solutions(goals: Goals, bound: dict[str, Variable], context: Context) -> Iterator[dict[str, Variable]]:
+    if not goals:
+        yield bound
+        return
+    (pattern, variable), rest = goals[0], goals[1:]
+    if isinstance(pattern, Literal):
+        if uniform_value(variable) == pattern.value:
+            yield from _solutions(rest, bound, context)
+    elif isinstance(pattern, Capture):
+        known = bound.get(pattern.name)
+        if known is variable or (known is None and (pattern.test is None or pattern.test(variable))):
+            yield from _solutions(rest, {**bound, pattern.name: variable}, context)
+    elif isinstance(pattern, OpPattern) and _fits(pattern, variable.apply):
+        if pattern.single_reader and not context.has_one_reader(variable):
+            return
+        if pattern.name is not None:
+            bound = {**bound, pattern.name: variable}
+        for inputs in _orders(pattern, variable.apply):
+            yield from _solutions((*zip(pattern.inputs, inputs, strict=True), *rest), bound, context)
+
+
+def _fits(pattern: OpPattern, node: Apply | None) -> bool:
+    if node is None or not isinstance(node.op, pattern.root) or len(node.inputs) != len(pattern.inputs):
+        return False
+    return all(getattr(node.op, name) == value for name, value in pattern.fields)
+
+
+def _orders(pattern: OpPattern, node: Apply | None) -> Iterator[tuple[Variable, ...]]:
+    assert node is not None
+    yield node.inputs
+    if pattern.is_commutative and node.inputs[0] is not node.inputs[1]:
+        yield node.inputs[::-1]

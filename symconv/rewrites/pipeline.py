@@ -1,0 +1,70 @@
+"""THE order of all rewriting.
+
+Symbolic phases hold for any shape; bound phases run when every shape is known, and may ask the target.  A rule or phase can be
+left out, or chosen alone, by its name.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..config import config
+from ..errors import ArgumentError, explain_error
+from ..graph import FunctionGraph
+from ..target import Target
+from . import bound, folding, identities, movement, reductions
+from .engine import run_phase
+from .log import Log
+from .rule import Phase
+
+SYMBOLIC: tuple[Phase, ...] = (
+    Phase("canonicalize", (folding.fold_integer_constants, *movement.RULES, *identities.RULES, *reductions.RULES)),
+    Phase("specialize", folding.RULES),
+)
+BOUND: tuple[Phase, ...] = (
+    Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *movement.RULES, *identities.RULES, *reductions.RULES)),
+)
+PIPELINE = SYMBOLIC + BOUND
+FAST_COMPILE = ("canonicalize", "bound_canonicalize")
+"""What the mode `fast_compile` includes: what makes the graph smaller, and no fusing."""
+
+
+def rule_names() -> tuple[str, ...]:
+    """Every name that `include` and `exclude` take: phases and rules."""
+    return tuple(dict.fromkeys(name for phase in PIPELINE for name in (phase.name, *phase.names)))
+
+
+def rewrite_symbolic(graph: FunctionGraph, target: Target | None = None, include: Iterable[str] | None = None,
+                     exclude: Iterable[str] = (), log: Log | None = None) -> tuple[FunctionGraph, Log]:
+    """Run the symbolic phases; the rewritten graph, and the log of what was done and what was not.
+
+    `include` names the phases and rules to run (None: all, `()`: none), `exclude` those to leave out.  With `log` the record
+    of an earlier call is continued (its fuel too).
+    """
+    return _run(SYMBOLIC, graph, target, include, exclude, log)
+
+
+def rewrite_bound(graph: FunctionGraph, target: Target | None = None, include: Iterable[str] | None = None,
+                  exclude: Iterable[str] = (), log: Log | None = None) -> tuple[FunctionGraph, Log]:
+    """Run the bound phases over a graph whose shapes are all static; arguments as for `rewrite_symbolic`."""
+    return _run(BOUND, graph, target, include, exclude, log)
+
+
+def _run(phases: tuple[Phase, ...], graph: FunctionGraph, target: Target | None, include: Iterable[str] | None,
+         exclude: Iterable[str], log: Log | None) -> tuple[FunctionGraph, Log]:
+    wanted = None if include is None else _checked(include)
+    unwanted = _checked(exclude)
+    log = Log(config.fuel) if log is None else log
+    for phase in phases:
+        chosen = phase.selected(wanted, unwanted)
+        if chosen.rules or chosen.whole:
+            graph = run_phase(graph, chosen, target or Target(), log)
+    return graph, log
+
+
+def _checked(names: Iterable[str]) -> frozenset[str]:
+    wanted = frozenset((names,) if isinstance(names, str) else names)
+    unknown = wanted.difference(rule_names())
+    if unknown:
+        raise ArgumentError(explain_error("there is no rewrite of this name", ", ".join(sorted(unknown)),
+                                          f"use some of: {', '.join(rule_names())}"))
+    return wanted

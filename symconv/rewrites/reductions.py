@@ -1,0 +1,51 @@
+"""Reductions: none where nothing is reduced, one where two follow each other.
+
+    reduce over no axis = x (cast to the result's dtype)      sum, max, … over axes of size 1 = dimshuffle
+    sum(sum(x)) = sum(x)      max(max(x)) = max(x), and so for prod, min, any, all
+
+Floats: merging sums changes the order of additions, so the last bits; float16 and bfloat16 lose one rounding.
+"""
+from __future__ import annotations
+
+from ..graph import Apply, Variable, apply_op
+from ..ops.elementwise import cast
+from ..ops.reductions import Reduce, reduced_shape
+from ..ops.shape import dimshuffle
+from .context import Context
+from .rule import Answer, Rule, rule
+
+
+@rule(Reduce, prologue=None)
+def drop_reduction(node: Apply, context: Context) -> Answer:
+    """A reduction whose axes all have size 1 (or that has no axes) only drops them."""
+    op: Reduce = node.op  # type: ignore[assignment]
+    (x,) = node.inputs
+    if any(x.type.shape[axis] != 1 for axis in op.axes):
+        return None
+    kept = x if op.keepdims else dimshuffle(x, [axis for axis in range(x.ndim) if axis not in op.axes])
+    return _as_dtype(kept, op)
+
+
+def _as_dtype(x: Variable, op: Reduce) -> Variable:
+    return cast(x, op.dtype)
+
+
+@rule(Reduce, prologue=None)
+def merge_reductions(node: Apply, context: Context) -> Answer:
+    """sum(sum(x)) = sum(x) over the axes of both"""
+    op: Reduce = node.op  # type: ignore[assignment]
+    below = node.inputs[0].apply
+    if below is None or not isinstance(below.op, Reduce):
+        return None
+    inner = below.op
+    if (inner.kind, inner.dtype, inner.prologue) != (op.kind, op.dtype, None) or inner.keepdims != op.keepdims:
+        return None
+    if not context.has_one_reader(node.inputs[0]):
+        return None
+    rank = below.inputs[0].ndim
+    left = list(range(rank)) if inner.keepdims else [axis for axis in range(rank) if axis not in inner.axes]
+    axes = tuple(sorted({*inner.axes, *(left[axis] for axis in op.axes)}))
+    return apply_op(Reduce(op.kind, axes, op.keepdims, op.dtype), below.inputs[0])
+
+
+RULES: tuple[Rule, ...] = (drop_reduction, merge_reductions)

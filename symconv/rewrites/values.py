@@ -1,0 +1,78 @@
+"""What rules ask about values: constants with one value everywhere, values that cannot be negative, equal shapes."""
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..graph import Apply, Constant, Variable
+from ..ops.elementwise import Elementwise
+from ..ops.scalar import evaluate_scalar
+from ..ops.shape import BroadcastTo, DimShuffle, Reshape
+from ..ops.softmax import Softmax
+
+Number = int | float | bool
+_LARGEST_SEARCHED = 1 << 16
+_NON_NEGATIVE = frozenset({"exp", "exp2", "sigmoid", "softplus", "abs", "square", "relu"})
+_uniform: WeakKeyDictionary[Constant, Number | None] = WeakKeyDictionary()
+
+
+def uniform_value(variable: Variable) -> Number | None:
+    """The number that every element has, where the variable is a constant that is the same everywhere (perhaps broadcast,
+    reshaped or cast), else None."""
+    casts: list[str] = []
+    while variable.apply is not None:
+        op = variable.apply.op
+        if isinstance(op, Elementwise) and op.scalar == "cast":
+            casts.append(variable.dtype)
+        elif not isinstance(op, (BroadcastTo, DimShuffle, Reshape)):
+            return None
+        variable = variable.apply.inputs[0]
+    value = _uniform_constant(variable) if isinstance(variable, Constant) else None
+    if value is None or not casts:
+        return value
+    array = np.asarray(value, variable.type.dtype)
+    for dtype in reversed(casts):
+        array = evaluate_scalar("cast", (array,), dtype)
+    return array.item()  # type: ignore[no-any-return]
+
+
+def _uniform_constant(constant: Constant) -> Number | None:
+    if constant not in _uniform:
+        data = constant.data
+        same = 0 < data.size <= _LARGEST_SEARCHED and (data.size == 1 or bool((data == data.flat[0]).all()))
+        _uniform[constant] = data.flat[0].item() if same else None
+    return _uniform[constant]
+
+
+def is_minus_zero(value: Number) -> bool:
+    """Whether the number is the float -0.0."""
+    return isinstance(value, float) and value == 0 and bool(np.signbit(value))
+
+
+def is_non_negative(variable: Variable) -> bool:
+    """Whether no element can be below zero or be -0.0 (NaN can be); True only where that is plain from the last operation."""
+    node = variable.apply
+    if node is None:
+        return isinstance(variable, Constant) and variable.data.size <= _LARGEST_SEARCHED and not bool(
+            np.signbit(variable.data.astype(np.float64)).any())
+    if isinstance(node.op, Elementwise):
+        return node.op.scalar in _NON_NEGATIVE
+    if isinstance(node.op, (BroadcastTo, DimShuffle, Reshape)):
+        return is_non_negative(node.inputs[0])
+    return isinstance(node.op, Softmax)
+
+
+def is_unstretched(x: Variable, node: Apply) -> bool:
+    """Whether an input of an elementwise node surely has the shape of the node's result, so that it can stand for it."""
+    result = node.outputs[0].type.shape
+    if x.ndim != len(result):
+        return False
+    return all(_keeps_axis(x, node, axis, size) for axis, size in enumerate(result, start=-len(result)))
+
+
+def _keeps_axis(x: Variable, node: Apply, axis: int, size: int | None) -> bool:
+    own = x.type.shape[axis]
+    if own is not None:
+        return own == size
+    return size is None and all(other is x or other.ndim < -axis or other.type.shape[axis] == 1 for other in node.inputs)
