@@ -14,7 +14,7 @@ from .. import dtypes
 from ..errors import GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Constant, Variable, apply_op
 from .constants import constant
-from .shape import MakeVector, Shape, Size
+from .shape import DimShuffle, MakeVector, Shape, Size, shape_sizes
 from .shape_rules import StaticShape, known_product
 
 _LARGEST_WALK = 64  # nodes, and elements of each
@@ -24,7 +24,23 @@ def size_vector(sizes: Sequence[Size]) -> Variable:
     """An int64 vector of sizes: a constant where all are known."""
     if all(isinstance(size, int) for size in sizes):
         return constant(np.array(sizes, dtype=np.int64))
+    whole = _whole_shape(sizes)
+    if whole is not None:
+        return whole
     return apply_op(MakeVector(), *(constant(size, "int64") if isinstance(size, int) else size for size in sizes))
+
+
+def _whole_shape(sizes: Sequence[Size]) -> Variable | None:
+    """The node `x.shape` where the sizes are those of one x, all in order."""
+    source = next(filter(None, (shape_source(size) for size in sizes if not isinstance(size, int))), None)
+    if source is None or len(sizes) != source[0].ndim:
+        return None
+    x = source[0]
+    for axis, size in enumerate(sizes):
+        own = size == x.type.shape[axis] if isinstance(size, int) else shape_source(size) == (x, axis)
+        if not own:
+            return None
+    return apply_op(Shape(), x)
 
 
 def as_sizes(shape: Any, what: str) -> tuple[Size, ...]:
@@ -56,8 +72,8 @@ def _vector_sizes(vector: Variable, what: str) -> tuple[Size, ...]:
     if length is None:
         raise ShapeError(explain_error(f"the rank of {what} must be known when it is built",
                                        f"a shape {vector!r} of unknown length", "give a vector with a static length"))
-    known = known_vector(vector)
-    return tuple(as_size(vector[axis], what) if size is None else size for axis, size in enumerate(known))
+    sizes = vector_sizes(vector)
+    return tuple([as_size(vector[axis], what) for axis in range(length)] if sizes is None else sizes)
 
 
 def known_sizes(sizes: Sequence[Size]) -> list[int | None]:
@@ -75,18 +91,37 @@ def joined_size(sizes: Sequence[Size]) -> Size:
     return 0 if known == 0 else result
 
 
-def known_vector(vector: Variable) -> list[int | None]:
-    """What is known of the elements of an integer vector: of a constant, a shape, a vector made of sizes."""
+def vector_sizes(vector: Variable, depth: int = 8) -> list[Size] | None:
+    """The elements of an integer vector as sizes: of a shape, of a part of one, of sizes joined; None where it is another."""
     node = vector.apply
-    if node is not None and isinstance(node.op, Shape):
-        return list(node.inputs[0].type.shape)
-    if node is not None and isinstance(node.op, MakeVector):
-        return [known_scalar(scalar) for scalar in node.inputs]
+    if node is not None and depth:
+        if isinstance(node.op, Shape):
+            return list(shape_sizes(node.inputs[0]))
+        if isinstance(node.op, MakeVector):
+            return [as_size(scalar, "a shape") for scalar in node.inputs]
+        joined = _composed_sizes(node, depth - 1)
+        if joined is not None:
+            return joined
     value = known_value(vector)
-    length = vector.type.shape[0]
-    if value is None:
-        return [None] * (length or 0)
-    return [int(size) for size in value]
+    return None if value is None else [int(size) for size in value]
+
+
+def _composed_sizes(node: Apply, depth: int) -> list[Size] | None:
+    """Sizes of `vector[a:b]`, of vectors joined, and of a scalar made a vector."""
+    from .basic_indexing import Slice, Subtensor
+    from .joining import Concatenate
+
+    first = node.inputs[0]
+    match node.op:
+        case Subtensor((Slice() as part,)) if len(node.inputs) == 1:
+            sizes = vector_sizes(first, depth)
+            return None if sizes is None else sizes[slice(*part.bounds)]
+        case Concatenate():
+            parts = [vector_sizes(each, depth) for each in node.inputs]
+            return [size for part in parts for size in part or ()] if None not in parts else None
+        case DimShuffle((None,), 0) if dtypes.is_integer(first.dtype):
+            return [as_size(first, "a shape")]
+    return None
 
 
 def known_scalar(scalar: Variable) -> int | None:
