@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..graph.operators import register_meanings
-from . import axis_moves, constants, elementwise, indexing, joining, reductions, shape, statistics
+from . import axis_moves, constants, elementwise, indexing, joining, linalg, reductions, shape, statistics
 
 register_meanings({name: getattr(elementwise, name) for name in (
     "add", "sub", "mul", "true_div", "floor_div", "mod", "pow", "and_", "or_", "xor", "invert", "neg", "abs",
@@ -10,7 +10,7 @@ register_meanings({name: getattr(elementwise, name) for name in (
 register_meanings({name: getattr(reductions, name) for name in (
     "sum", "prod", "max", "min", "any", "all", "argmax", "argmin")})
 register_meanings({name: getattr(statistics, name) for name in ("mean", "var", "std")})
-register_meanings({"as_variable": constants.as_variable})
+register_meanings({"as_variable": constants.as_variable, "matmul": linalg.matmul, "dot": linalg.dot})
 register_meanings({name: getattr(shape, name) for name in ("shape", "reshape", "flatten", "dimshuffle")})
 register_meanings({name: getattr(axis_moves, name) for name in ("transpose", "squeeze", "size")})
 register_meanings({name: getattr(indexing, name) for name in ("getitem", "length", "iterate", "take")})

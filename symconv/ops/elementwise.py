@@ -141,11 +141,11 @@ def _number_binary(scalar: str, text: str, on_bool: str = "") -> Binary:
     return _named(build, scalar, f"{text}, with broadcasting.")
 
 
-def _comparison(scalar: str, text: str) -> Binary:
+def _comparison(scalar: str, text: str, name: str = "") -> Binary:
     def build(a: Any, b: Any) -> Variable:
         return elementwise(scalar, a, b)
 
-    return _named(build, scalar, f"Whether {text}, with broadcasting; bool. NaN compares as IEEE says.")
+    return _named(build, name or scalar, f"Whether {text}, with broadcasting; bool. NaN compares as IEEE says.")
 
 
 add = _number_binary("add", "Sum; integers wrap; of two bools: or", "or_")
@@ -161,7 +161,7 @@ arctan2 = _float_binary("arctan2", "Angle of the point (b, a)")
 logaddexp = _float_binary("logaddexp", "log(exp(a) + exp(b)) without overflow")
 
 eq = _comparison("eq", "a equals b")
-neq = _comparison("ne", "a differs from b")
+neq = _comparison("ne", "a differs from b", "neq")
 lt = _comparison("lt", "a < b")
 le = _comparison("le", "a <= b")
 gt = _comparison("gt", "a > b")

@@ -66,10 +66,13 @@ def first_winner(kind: str, x: Variable, axes: Sequence[int]) -> Variable:
     from .creation import arange
     from .reductions import ArgReduce
     from .shape import dimshuffle, reshape, shape_sizes
+    from .sizes import joined_size
 
     sizes = shape_sizes(x)
     others = [axis for axis in range(x.ndim) if axis not in axes]
-    flat = x if tuple(axes) == (x.ndim - 1,) else reshape(dimshuffle(x, [*others, *axes]), [*(sizes[a] for a in others), -1])
+    flat = dimshuffle(x, [*others, *axes])
+    if len(axes) != 1:
+        flat = reshape(flat, [*(sizes[axis] for axis in others), joined_size([sizes[axis] for axis in axes])])
     winner = apply_op(ArgReduce("arg" + kind, len(others)), flat)
     position = None
     for axis in axes:

@@ -54,14 +54,14 @@ class SumTo(Op):
         return "sum_to"
 
 
-def unbroadcast(g: Variable, like: Variable, beside: Sequence[Variable] | None = None) -> Variable:
+def unbroadcast(g: Variable, like: Variable, beside: Sequence[Variable] | None = None, fixed: int = 0) -> Variable:
     """The gradient `g` of a broadcast result, summed to the shape of the argument `like`.
 
     `beside` are the arguments that `like` was broadcast with, which tell where it cannot have been stretched; None: nothing
-    is known of them.
+    is known of them.  The last `fixed` axes take no part in the broadcasting.
     """
     lead = g.ndim - like.ndim
-    targets = (1,) * lead + like.type.shape
+    targets = ((1,) * lead + like.type.shape)[:g.ndim - fixed]
     known = tuple(axis for axis, size in enumerate(targets) if axis < lead or (size == 1 and g.type.shape[axis] != 1))
     result = apply_op(Reduce("sum", known, True, g.dtype), g) if known else g
     if lead:
