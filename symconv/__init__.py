@@ -1,0 +1,26 @@
+"""symconv: a Theano-style symbolic expression compiler with convolution at its centre.
+
+    import symconv as sc
+    import symconv.tensor as T
+"""
+from __future__ import annotations
+
+from . import errors, tensor
+from .config import config
+from .errors import BackendError, InternalError, SymconvError, UserError
+from .graph import TensorType, Variable
+from .graph.gradient import Lop, Rop, grad
+from .graph.substitute import clone
+from .runtime.arguments import In, Out
+from .runtime import evaluation as _evaluation  # registers Variable.eval
+from .runtime.compile import compile, function
+from .runtime.function import Function
+from .runtime.mode import Mode
+from .runtime.shared import SharedVariable, shared
+from .runtime.verify_grad import verify_grad
+
+__version__ = "0.1.0"
+
+__all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
+           "TensorType", "UserError", "Variable", "clone", "compile", "config", "errors", "function",
+           "grad", "shared", "tensor", "verify_grad"]

@@ -69,17 +69,18 @@ SETTINGS = (
     Setting("mode", "fast_run", "mode of functions compiled without one", str),
     Setting("threads", 0, "threads of a CPU kernel; 0: OpenMP's own choice (OMP_NUM_THREADS, else all cores)", _count),
     Setting("cache_dir", "", "folder of compiled kernels; empty: the user's cache folder", str),
-    Setting("debug", 0, "how much compiling logs: 1 stages, 2 + rewrites, 3 + selection and memory, 4 + generated sources", _count),
+    Setting("debug", 0, "what compiling logs: 1 stages, 2 + rewrites, 3 + selection and memory, 4 + generated sources",
+            _count),
     Setting("keep_sources", False, "keep the generated sources beside the compiled kernels", _boolean),
     Setting("verify", False, "check every graph after every rewrite sweep", _boolean),
     Setting("fuel", -1, "stop rewriting after this many applications (to find a wrong one); -1: no limit", int),
-    Setting("on_unused_input", "raise", "what compile does about an input that nothing uses", _one_of("raise", "warn", "ignore")),
+    Setting("on_unused_input", "raise", "what compile does about an input that nothing uses",
+            _one_of("raise", "warn", "ignore")),
     Setting("deterministic", False, "the same inputs always give the same bits", _boolean),
     Setting("precision", "float32", "what float32 products may be computed in", _one_of("float32", "tf32")),
     Setting("compiler", "", "the C compiler; empty: $CC, cc, gcc, clang, python -m ziglang cc", str),
     Setting("dnn.enabled", "auto", "whether convolutions may, must or must not run on cuDNN", _one_of("auto", True, False)),
     Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
-    Setting("selection", "heuristic", "how an implementation is chosen", _one_of("heuristic", "measure")),
 )
 _TABLE = {setting.name: setting for setting in SETTINGS}
 _GROUPS = {name.split(".")[0] for name in _TABLE if "." in name}

@@ -15,8 +15,8 @@ class Target:
     """A device as the compiler sees it.
 
     `has_compiler` is False where only the NumPy references can run.  The two `refuse_…` functions answer None where the
-    device can run the fused form, else the reason why not: `refuse_epilogue(conv, input_types, epilogue)` and
-    `refuse_elementwise(program)`.
+    device can run the fused form, else the reason why not: `refuse_epilogue(conv, input_types, result_type, epilogue)` for
+    a convolution without its epilogue, and `refuse_elementwise(program)`.
     """
 
     device: str = "cpu"

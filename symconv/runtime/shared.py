@@ -1,6 +1,7 @@
 """Shared variables: state that functions read and update."""
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,26 +9,41 @@ import numpy as np
 
 from .. import dtypes
 from ..config import config
-from ..errors import ArgumentError, GraphTypeError, InputTypeError, ShapeError, explain_error
+from ..errors import GraphTypeError, InputTypeError, ShapeError, explain_error
 from ..graph import TensorType, Variable
 from ..graph.types import make_type
+from ..ops.state import register_shared_constructor
 
 Array = np.ndarray[Any, Any]
 
 
 class Container:
-    """Where a shared variable's value lives. `version` counts changes, so that what was derived from it can be kept."""
+    """Where a shared variable's value lives. `version` counts changes, so that what was derived from it can be kept.
 
-    __slots__ = ("array", "version")
+    `borrowed` says that somebody outside may hold the array itself; then a function that writes into the value in place
+    takes a copy of its own first.  `lock` is held by every call that reads or updates the value.
+    """
 
-    def __init__(self, array: Array) -> None:
+    __slots__ = ("array", "borrowed", "lock", "version")
+
+    def __init__(self, array: Array, borrowed: bool = False) -> None:
         self.array = array
         self.version = 0
+        self.borrowed = borrowed
+        self.lock = threading.RLock()
 
-    def replace(self, array: Array) -> None:
+    def replace(self, array: Array, borrowed: bool = False) -> None:
         """Put another array in place of the value."""
-        self.array = array
-        self.version += 1
+        with self.lock:
+            self.array = array
+            self.borrowed = borrowed
+            self.version += 1
+
+    def make_private(self) -> None:
+        """Own the array before it is written in place."""
+        if self.borrowed:
+            self.array = self.array.copy()
+            self.borrowed = False
 
 
 class SharedVariable(Variable):
@@ -46,7 +62,11 @@ class SharedVariable(Variable):
 
     def get_value(self, borrow: bool = False) -> Array:
         """The value: a copy, or with `borrow=True` the array itself, which later updates may change in place."""
-        return self.container.array if borrow else self.container.array.copy()
+        with self.container.lock:
+            if borrow:
+                self.container.borrowed = True
+                return self.container.array
+            return self.container.array.copy()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Replace the value; a copy is kept, or with `borrow=True` the array itself where it fits as it is.
@@ -55,15 +75,17 @@ class SharedVariable(Variable):
             InputTypeError: another dtype that would lose something, or another rank.
             ShapeError: a size that contradicts the variable's static shape.
         """
-        self.container.replace(checked_value(value, self.type, f"the shared variable {self.label!r}", copy=not borrow))
+        stored = _stored(value, self.type, f"the shared variable {self.label!r}", borrow)
+        self.container.replace(stored, stored is value)
 
     def zero(self, borrow: bool = False) -> None:
         """Set every element to 0; with `borrow=True` in the array itself."""
-        if borrow:
-            self.container.array[...] = 0
-            self.container.version += 1
-        else:
-            self.container.replace(np.zeros_like(self.container.array))
+        with self.container.lock:
+            if borrow:
+                self.container.array[...] = 0
+                self.container.version += 1
+            else:
+                self.container.replace(np.zeros_like(self.container.array))
 
     def __reduce__(self) -> Any:
         return _rebuild, (self.type, self.container.array, self.name), (None, {"default_update": self.default_update})
@@ -104,13 +126,20 @@ def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Seq
         raise GraphTypeError(explain_error("the value of a shared variable is a numeric array",
                                            f"{type(value).__name__} of dtype {array.dtype}"))
     type_ = make_type(array.dtype, [None] * array.ndim if shape is None else shape)
-    stored = checked_value(array, type_, f"the shared variable {name!r}", copy=not borrow)
-    return SharedVariable(type_, Container(stored), name)
+    stored = _stored(array, type_, f"the shared variable {name!r}", borrow)
+    return SharedVariable(type_, Container(stored, stored is value), name)
 
 
-def checked_value(value: Any, type: TensorType, what: str, copy: bool = False, allow_downcast: bool | None = None,
-                  strict: bool = False) -> Array:
-    """`value` as a row-major array of `type`, or an error that names `what`, what was found and what to do.
+def _stored(value: Any, type: TensorType, what: str, borrow: bool) -> Array:
+    """The array that a container keeps: row-major, aligned, writable, native; the value itself only where it may be borrowed."""
+    array = checked_value(value, type, what)
+    if borrow and array is value:
+        return np.require(array, requirements=["C", "A", "W"])
+    return np.array(array, order="C", copy=True)
+
+
+def checked_value(value: Any, type: TensorType, what: str, allow_downcast: bool | None = None, strict: bool = False) -> Array:
+    """`value` as an array of `type`, or an error that names `what`, what was found and what to do.
 
     A Python number or list of numbers takes the type's dtype if it loses nothing but float precision; an array must have
     a dtype that converts without loss, unless `allow_downcast`.
@@ -122,9 +151,7 @@ def checked_value(value: Any, type: TensorType, what: str, copy: bool = False, a
         if static is not None and size != static:
             raise ShapeError(explain_error(f"{what} has size {static} on axis {axis}",
                                            f"size {size}: shape {array.shape} for type {type}"))
-    if copy and array is value:
-        return np.array(array, order="C", copy=True)
-    return np.array(array, order="C", copy=True) if copy and np.shares_memory(array, value) else array
+    return array
 
 
 def _converted(value: Any, type: TensorType, what: str, allow_downcast: bool | None, strict: bool) -> Array:
@@ -190,4 +217,5 @@ def _update_may_cast(new: str, target: str) -> bool:
     return not dtypes.is_float(new) or dtypes.itemsize(new) <= dtypes.itemsize(target)
 
 
-__all__ = ["ArgumentError", "Container", "SharedVariable", "check_update", "checked_value", "shared"]
+
+register_shared_constructor(shared)

@@ -1,0 +1,6 @@
+"""Runs `symconv.cli`."""
+import sys
+
+from .cli import main
+
+sys.exit(main())

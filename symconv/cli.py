@@ -1,0 +1,42 @@
+"""`python -m symconv …`"""
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the result is the exit status."""
+    options = _parser().parse_args(arguments)
+    status: int = options.run(options)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("symconv", description="a symbolic expression compiler with convolution at its centre")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    demo = commands.add_parser("demo", help="train a small convolutional net on handwritten digits")
+    demo.add_argument("--epochs", type=int, default=12, help="times that every digit is seen (default 12)")
+    demo.add_argument("--seed", type=int, default=0, help="seed of the weights and of the order (default 0)")
+    demo.add_argument("--output", type=Path, default=Path("."), help="folder of the two pictures (default: here)")
+    demo.add_argument("--require", type=float, default=0.0, metavar="PERCENT",
+                      help="exit with status 1 if the test accuracy is below this")
+    demo.set_defaults(run=_demo)
+    config = commands.add_parser("config", help="show every setting, its value and its environment variable")
+    config.set_defaults(run=_config)
+    return parser
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo.run import run_demo
+
+    accuracy = run_demo(options.epochs, options.seed, options.output)
+    return 0 if 100 * accuracy >= options.require else 1
+
+
+def _config(_: argparse.Namespace) -> int:
+    from .config import config
+
+    print(config.describe())
+    return 0

@@ -1,0 +1,237 @@
+"""compile: from an expression to a function. Reads like the table in `symconv/README.md`, "Life of a graph"."""
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..config import config
+from ..errors import ArgumentError, GraphTypeError, MissingInputError, UnusedInputError, explain_error
+from ..graph import Constant, FunctionGraph, Variable, ancestors, capture, leaves
+from ..graph.operators import meaning
+from ..graph.provenance import current_source
+from ..graph.verify import verify
+from ..ops.convolution import Conv
+from ..rewrites.pipeline import rewrite_bound, rewrite_symbolic
+from ..target import Target
+from .arguments import In, Out, make_inputs
+from .bind import bind
+from .function import Function, Kept, Recipe
+from .memory import plan_memory
+from .mode import Mode, find_mode
+from .program import Program
+from .schedule import make_schedule
+from .shared import SharedVariable, check_update
+from .targets import check_cudnn_wanted, make_target
+
+Array = np.ndarray[Any, Any]
+logger = logging.getLogger("symconv")
+Updates = Sequence[tuple[SharedVariable, Any]] | Mapping[SharedVariable, Any]
+
+
+def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updates = (),
+            givens: Mapping[Variable, Any] | Sequence[tuple[Variable, Any]] = (), mode: Mode | str | None = None,
+            device: str | None = None, name: str | None = None, on_unused_input: str | None = None,
+            allow_input_downcast: bool | None = None, no_default_updates: bool | Sequence[SharedVariable] = False,
+            profile: bool = False) -> Function:
+    """Compile an expression into a function of arrays.
+
+    Args:
+        inputs: variables (or `In(variable, …)` for options) in the order of the arguments.
+        outputs: a variable, a list or tuple, a dict with text keys, or None; the function returns the same form.
+        updates: pairs (shared variable, new value); all new values are computed from the old ones, then stored together.
+        givens: replacements of variables, put in place before anything else.
+        mode: "fast_run" (default), "fast_compile", "reference", or a `Mode`.
+        device: "cpu".
+        name: for printing; by default the place where it was compiled.
+        on_unused_input: "raise" (default), "warn" or "ignore".
+        allow_input_downcast: True converts arguments of any dtype; False never loses precision; None lets Python numbers
+            round.
+        no_default_updates: leave out the default updates of all shared variables, or of those listed.
+        profile: note the time of every step in `function.profile`.
+
+    Raises:
+        MissingInputError, UnusedInputError, GraphTypeError, ShapeError, ArgumentError: what was given does not fit
+            together; the message names the variable and the line where it was made.
+        BackendError: this machine cannot run it.
+
+    Theano: `theano.function`.
+
+    >>> import symconv as sc, symconv.tensor as T
+    >>> x = T.vector("x")
+    >>> double = sc.compile([x], 2 * x)
+    >>> double([1.0, 2.5]).tolist()
+    [2.0, 5.0]
+    """
+    made = make_inputs(inputs, allow_input_downcast)
+    options = {"mode": mode, "device": device, "name": name or _default_name(), "on_unused_input": on_unused_input,
+               "profile": profile}
+    flat, _ = _flatten(outputs)
+    pairs = _all_updates(flat, updates, givens, no_default_updates)
+    return compile_recipe(Recipe(tuple(made), outputs, tuple(pairs), _checked_givens(givens, made), options))
+
+
+function = compile
+
+
+def compile_recipe(recipe: Recipe) -> Function:
+    """The function of a recipe: capture, verify, rewrite; programs are made when shapes are known."""
+    options = recipe.options
+    mode, device = find_mode(options["mode"]), options["device"] or config.device
+    target = make_target(device)
+    outputs, structure = _flatten(recipe.outputs)
+    inputs = [each.variable for each in recipe.inputs]
+    with _Stage("capture"):
+        graph = capture(inputs, outputs, recipe.updates, recipe.givens)
+        _check_inputs(graph, inputs, recipe, options["on_unused_input"] or config.on_unused_input)
+        _check_cudnn(graph)
+        verify(graph, "capture")
+    with _Stage("symbolic rewrites"):
+        graph, log = rewrite_symbolic(graph, target, include=mode.include, exclude=mode.exclude)
+    result = Function(graph, recipe, structure, mode, device, options["name"], log, partial(_make_program, mode, target))
+    if all(leaf.type.is_static for leaf in graph.leaves if not isinstance(leaf, SharedVariable)) and not graph.inputs:
+        return result
+    if all(variable.type.is_static for variable in graph.inputs) and not _has_value_shapes(graph):
+        result.prepare(*(variable.type.static_shape for variable in graph.inputs))
+    return result
+
+
+def _make_program(mode: Mode, target: Target, graph: FunctionGraph, arrays: dict[Variable, Array]) -> Kept:
+    """The program of a captured graph for the shapes of these arrays."""
+    with _Stage("bind"):
+        bound = bind(graph, arrays)
+    with _Stage("bound rewrites"):
+        rewritten, log = rewrite_bound(bound.graph, target, include=mode.include, exclude=mode.exclude)
+    state = [new for new, old in bound.leaves.items() if isinstance(old, SharedVariable)]
+    with _Stage("select and schedule"):
+        schedule = make_schedule(rewritten, state, target, mode.reference)
+    with _Stage("plan memory"):
+        memory = plan_memory(schedule.steps, schedule.temporaries)
+    with _Stage("build"):
+        program = Program(rewritten, schedule, memory)
+    if config.debug >= 3:
+        logger.debug("%s", program.describe())
+    return Kept(program, bound.leaves, bound.guards, log)
+
+
+class _Stage:
+    """Logs how long a stage of compiling took (`SYMCONV_DEBUG=1`)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.start = time.perf_counter()
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        if config.debug >= 1:
+            logger.info("%s: %.1f ms", self.name, (time.perf_counter() - self.start) * 1e3)
+
+
+def _flatten(outputs: Any) -> tuple[list[Variable], Callable[[list[Array]], Any]]:
+    """The outputs as a list, and what puts their arrays back into the user's form."""
+    if outputs is None:
+        return [], lambda arrays: None
+    if isinstance(outputs, Mapping):
+        keys = list(outputs)
+        if not all(isinstance(key, str) for key in keys):
+            raise GraphTypeError(explain_error("the keys of a function's outputs are texts", repr(keys)))
+        return [_output(outputs[key]) for key in keys], lambda arrays: dict(zip(keys, arrays, strict=True))
+    if isinstance(outputs, (list, tuple)):
+        form = type(outputs)
+        return [_output(each) for each in outputs], lambda arrays: form(arrays)
+    return [_output(outputs)], lambda arrays: arrays[0]
+
+
+def _output(output: Any) -> Variable:
+    if isinstance(output, Out):
+        return output.variable
+    return output if isinstance(output, Variable) else meaning("as_variable")(output)
+
+
+def _all_updates(outputs: Sequence[Variable], updates: Updates, givens: Any,
+                 no_default_updates: bool | Sequence[SharedVariable]) -> list[tuple[SharedVariable, Variable]]:
+    """The updates asked for, then the default updates of the state that is used and not yet updated."""
+    pairs: dict[SharedVariable, Variable] = {}
+    for target, new in (list(updates.items()) if isinstance(updates, Mapping) else list(updates)):
+        checked = check_update(target, new)
+        if target in pairs:
+            raise ArgumentError(explain_error(f"the shared variable {target.label!r} is updated twice",
+                                              "two pairs with the same target", "combine them into one new value", checked.source))
+        pairs[target] = checked
+    replaced = [_as_variable(new) for _, new in (givens.items() if isinstance(givens, Mapping) else givens)]
+    waiting: list[Variable] = [*outputs, *pairs.values(), *replaced]
+    seen: set[Variable] = set()
+    while waiting and no_default_updates is not True:
+        used = [leaf for leaf in leaves(waiting) if isinstance(leaf, SharedVariable) and leaf not in seen]
+        seen.update(used)
+        waiting = []
+        for leaf in used:
+            left_out = not isinstance(no_default_updates, bool) and leaf in no_default_updates
+            if leaf.default_update is not None and leaf not in pairs and not left_out:
+                pairs[leaf] = check_update(leaf, leaf.default_update)
+                waiting.append(pairs[leaf])
+    return list(pairs.items())
+
+
+def _as_variable(value: Any) -> Variable:
+    return value if isinstance(value, Variable) else meaning("as_variable")(value)
+
+
+def _checked_givens(givens: Any, inputs: Sequence[In]) -> dict[Variable, Variable]:
+    replacements: dict[Variable, Variable] = {}
+    given_inputs = {each.variable for each in inputs}
+    for old, new in (givens.items() if isinstance(givens, Mapping) else givens):
+        if not isinstance(old, Variable):
+            raise GraphTypeError(explain_error("givens replace symbolic variables", f"{type(old).__name__} {old!r}"))
+        if old in given_inputs:
+            raise ArgumentError(explain_error(f"{old.label!r} stands in the inputs and in the givens", "both",
+                                              "remove it from one", old.source))
+        value = new if isinstance(new, Variable) else meaning("as_variable")(new, dtype=old.dtype)
+        if not old.type.accepts(value.type):
+            raise GraphTypeError(explain_error(f"the replacement of {old.label!r} has another type",
+                                               f"{value.type} for {old.type}", where=value.source or old.source))
+        replacements[old] = value
+    return replacements
+
+
+def _check_inputs(graph: FunctionGraph, inputs: Sequence[Variable], recipe: Recipe, on_unused: str) -> None:
+    given = set(inputs)
+    for leaf in graph.leaves:
+        if leaf not in given and not isinstance(leaf, (Constant, SharedVariable)):
+            raise MissingInputError(explain_error(f"the function needs {leaf.label!r} ({leaf.type}), which is not among its inputs",
+                                                  f"inputs: {', '.join(each.label for each in inputs) or 'none'}",
+                                                  "add it to the inputs, or give it a value with givens", leaf.source))
+    used = {variable for node in graph.nodes for variable in node.inputs} | set(graph.results)
+    for position, variable in enumerate(inputs):
+        if variable in used or on_unused == "ignore":
+            continue
+        needed = "only a replaced expression used it" if variable in ancestors(_flatten(recipe.outputs)[0]) else "nothing uses it"
+        text = explain_error(f"the input {variable.label!r} ({variable.type}, number {position}) is not used", needed,
+                             'remove it, or pass on_unused_input="ignore"', variable.source)
+        if on_unused == "raise":
+            raise UnusedInputError(text)
+        if on_unused != "warn":
+            raise ArgumentError(explain_error("on_unused_input is one of raise, warn, ignore", repr(on_unused)))
+        warnings.warn(text, stacklevel=5)
+
+
+def _check_cudnn(graph: FunctionGraph) -> None:
+    if any(isinstance(node.op, Conv) for node in graph.nodes):
+        check_cudnn_wanted()
+
+
+def _has_value_shapes(graph: FunctionGraph) -> bool:
+    """Whether a shape depends on the values of inputs, so that no program can be made before a call."""
+    return any(not isinstance(node.inputs[place], Constant) for node in graph.nodes for place in node.op.value_inputs)
+
+
+def _default_name() -> str:
+    place = current_source()
+    return f"function at {place[0].filename}:{place[0].lineno}" if place else "function"

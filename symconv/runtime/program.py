@@ -1,0 +1,190 @@
+"""Program: what runs on a call, for one set of input shapes. Frozen but for its arena."""
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..codegen.driver import CompiledProgram
+from ..codegen.toolchain import build
+from ..errors import IndexRangeError, InternalError, explain_error
+from ..graph import FunctionGraph, Variable
+from .interpret import run_reference
+from .memory import ALIGNMENT, MemoryPlan
+from .schedule import Schedule
+from .step import KINDS, Place, Step
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of generated steps as one C call, or one reference step in Python."""
+
+    first: int
+    compiled: CompiledProgram | None
+    step: Step | None
+
+
+class Program:
+    """Steps, memory plan and built kernels. `run` takes arrays for the leaves and gives the outputs' and new values' arrays.
+
+    It may be called by one thread at a time; `Function` holds a lock.
+    """
+
+    def __init__(self, graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan) -> None:
+        self.graph = graph
+        self.schedule = schedule
+        self.memory = memory
+        self.steps = schedule.steps
+        self.lock = threading.Lock()
+        self._numbers = self._number_storages()
+        self._constants = [np.ascontiguousarray(constant.data) for _, constant in schedule.constants]
+        self._arena = np.empty(memory.arena_bytes + ALIGNMENT, np.uint8)
+        self._pointers = (ctypes.c_void_p * (len(self._numbers) + 1))()
+        self._pointers[0] = -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
+        for (storage, _), array in zip(schedule.constants, self._constants, strict=True):
+            self._pointers[self._numbers[storage]] = array.ctypes.data
+        self._leaf_slots = [(leaf, self._numbers[storage]) for leaf, storage in schedule.inputs.items()]
+        self._results = [self._result_slot(place) for place in
+                         [*schedule.outputs, *(place for _, place in schedule.swapped)]]
+        self._segments = self._make_segments()
+        self.times: Array | None = None
+
+    def _number_storages(self) -> dict[Any, int]:
+        """Numbers of the storages with a pointer of their own, from 1; 0 is the arena."""
+        numbers: dict[Any, int] = {}
+        for storage in (*(storage for storage, _ in self.schedule.constants), *self.schedule.inputs.values(),
+                        *(place.storage for place in self.schedule.outputs),
+                        *(place.storage for _, place in self.schedule.swapped)):
+            numbers.setdefault(storage, len(numbers) + 1)
+        return numbers
+
+    def _result_slot(self, place: Place) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
+        return self._numbers[place.storage], place.operand.shape, dtypes.numpy_dtype(place.operand.dtype)
+
+    def _reference_to(self, place: Place) -> tuple[int, int]:
+        """A place as (storage number, byte offset)."""
+        home = place.storage.home
+        if home.kind == "temporary":
+            return 0, home.offset + place.offset_bytes
+        return self._numbers[home], place.offset_bytes
+
+    def _make_segments(self) -> list[Segment]:
+        built = iter(build([step.kernel for step in self.steps if step.kernel is not None]))
+        segments: list[Segment] = []
+        waiting: list[tuple[int, list[tuple[int, int]], Sequence[int]]] = []
+        first = 0
+        for position, step in enumerate(self.steps):
+            if step.kernel is None:
+                if waiting:
+                    segments.append(Segment(first, CompiledProgram(waiting), None))
+                segments.append(Segment(position, None, step))
+                waiting, first = [], position + 1
+                continue
+            references = [self._reference_to(place) for place in (*step.writes, *step.reads)]
+            if step.workspace is not None:
+                references.append((0, step.workspace.home.offset))
+            waiting.append((next(built).address, references, step.kernel.sizes))
+        if waiting:
+            segments.append(Segment(first, CompiledProgram(waiting), None))
+        return segments
+
+    def run(self, arrays: dict[Variable, Array], times: Array | None = None) -> list[Array]:
+        """Run on arrays of the bound leaves; gives the arrays of the outputs, then of the swapped updates.
+
+        `times`: seconds of every step are added to it.
+        """
+        pointers = self._pointers
+        for leaf, slot in self._leaf_slots:
+            pointers[slot] = arrays[leaf].ctypes.data
+        results = []
+        for slot, shape, dtype in self._results:
+            array = np.empty(shape, dtype)
+            pointers[slot] = array.ctypes.data
+            results.append(array)
+        for segment in self._segments:
+            if segment.compiled is not None:
+                failure = segment.compiled.run(pointers, None if times is None else times[segment.first:])
+                if failure is not None:
+                    raise self._error(segment.first + failure[0], failure[1])
+            elif segment.step is not None:
+                _timed(partial(self._run_reference, segment.step), times, segment.first)
+        return results
+
+    def _error(self, position: int, code: int) -> Exception:
+        step = self.steps[position]
+        texts = step.kernel.errors if step.kernel is not None else ()
+        if not 1 <= code <= len(texts):
+            return InternalError(f"step {position} ({step.name}) ended with the unknown code {code}")
+        shapes = ", ".join(f"{place.operand.dtype}{list(place.operand.shape)}" for place in step.reads)
+        source = step.node.source if step.node is not None else ()
+        return IndexRangeError(explain_error(texts[code - 1], f"in {step.node.op if step.node else 'copy'} of {shapes}",
+                                             where=source))
+
+    def _run_reference(self, step: Step) -> None:
+        arrays = [self._array(place) for place in step.reads]
+        targets = [self._array(place) for place in step.writes]
+        if step.node is None:
+            targets[0][...] = arrays[0]
+            return
+        try:
+            results = run_reference(step.node, arrays)
+        except IndexError as error:
+            raise IndexRangeError(explain_error(str(error), where=step.node.source)) from None
+        for target, result in zip(targets, results, strict=True):
+            if target.shape != result.shape:
+                raise InternalError(f"the reference of {step.node.op} gives shape {result.shape}, expected {target.shape}")
+            target[...] = result
+
+    def _array(self, place: Place) -> Array:
+        """A NumPy view of a place."""
+        slot, offset = self._reference_to(place)
+        dtype, operand = dtypes.numpy_dtype(place.operand.dtype), place.operand
+        if operand.size == 0:
+            return np.empty(operand.shape, dtype)
+        low = sum(min(0, (size - 1) * stride) for size, stride in zip(operand.shape, operand.strides, strict=True))
+        high = sum(max(0, (size - 1) * stride) for size, stride in zip(operand.shape, operand.strides, strict=True))
+        address = (self._pointers[slot] or 0) + offset + low * dtype.itemsize
+        raw = (ctypes.c_uint8 * ((high - low + 1) * dtype.itemsize)).from_address(address)
+        flat = np.ctypeslib.as_array(raw).view(dtype)
+        return np.lib.stride_tricks.as_strided(flat[-low:], operand.shape, [stride * dtype.itemsize for stride in operand.strides])
+
+    def describe(self) -> str:
+        """The program as stable text: a line for each step, then the memory plan."""
+        lines = []
+        for number, step in enumerate(self.steps):
+            reads = ", ".join(_describe_place(place) for place in step.reads)
+            writes = ", ".join(_describe_place(place) for place in step.writes)
+            mark = " in place" if step.in_place else ""
+            lines.append(f"{number:3} {step.name}: {reads} -> {writes}{mark}")
+        counts = {kind: sum(storage.kind == kind for storage in self._numbers) for kind in KINDS if kind != "temporary"}
+        held = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        lines.append(f"arena {self.memory.arena_bytes} bytes for {len(self.memory.slots)} temporaries; {held}")
+        return "\n".join(lines)
+
+
+def _describe_place(place: Place) -> str:
+    storage, operand = place.storage, place.operand
+    where = str(storage) if storage.alias is None else f"{storage}={storage.home}"
+    view = "" if place.is_whole else f"+{place.offset} strides {list(operand.strides)}"
+    return f"{where}{view} {operand.dtype}{list(operand.shape)}".replace(" ", "").replace("strides", " strides ")
+
+
+def _timed(action: Callable[[], None], times: Array | None, position: int) -> None:
+    if times is None:
+        action()
+        return
+    import time
+
+    start = time.perf_counter()
+    action()
+    times[position] += time.perf_counter() - start
+
+

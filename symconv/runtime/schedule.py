@@ -1,0 +1,185 @@
+"""Schedule: the steps of a bound graph in order.
+
+View ops make no step: their result is a place in their input's storage.  An input whose strides the chosen
+implementation does not take is copied once.  Outputs get storages of their own; new values of shared variables are written
+straight into the shared storage where nothing can still need the old value, else into a storage that is swapped in when
+the whole program has succeeded.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..codegen.elementwise import copy_kernel
+from ..codegen.kernel import Operand
+from ..graph import Apply, Constant, FunctionGraph, Variable
+from ..target import Target
+from .select import build_kernel, choose
+from .step import Place, Step, Storage
+
+
+@dataclass
+class Schedule:
+    """Steps in order, and the storages by kind. `swapped` are the updates committed after the run: (leaf, storage)."""
+
+    steps: list[Step]
+    inputs: dict[Variable, Storage]
+    constants: list[tuple[Storage, Constant]]
+    outputs: list[Place]
+    swapped: list[tuple[Variable, Place]]
+    direct: list[Variable]
+    temporaries: list[Storage] = field(default_factory=list)
+
+
+def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Target, reference: bool = False) -> Schedule:
+    """The schedule of a bound graph; `shared` are those of its leaves that are state."""
+    builder = _Builder(graph, frozenset(shared), target, reference)
+    for node in graph.nodes:
+        builder.add(node)
+    outputs = [builder.output(position, variable) for position, variable in enumerate(graph.outputs)]
+    new_values = [(leaf, builder.new_value(leaf, new)) for leaf, new in graph.updates if new is not leaf]
+    steps = _updates_late(builder.steps, new_values)
+    direct = [leaf for leaf, place in new_values if _write_in_place(steps, builder.places[leaf], place)]
+    swapped = [(leaf, place) for leaf, place in new_values if leaf not in direct]
+    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, direct, builder.temporaries)
+
+
+class _Builder:
+    def __init__(self, graph: FunctionGraph, shared: frozenset[Variable], target: Target, reference: bool) -> None:
+        self.target, self.reference, self.shared = target, reference, shared
+        self.steps: list[Step] = []
+        self.places: dict[Variable, Place] = {}
+        self.leaves: dict[Variable, Storage] = {}
+        self.constants: list[tuple[Storage, Constant]] = []
+        self.temporaries: list[Storage] = []
+        self.copies: dict[Variable, Place] = {}
+        self.output_numbers = {variable: number for number, variable in reversed(list(enumerate(graph.outputs)))}
+        self.counts = dict.fromkeys(("input", "shared", "constant", "output", "update", "temporary"), 0)
+        for leaf in graph.leaves:
+            self.place(leaf)
+
+    def new_storage(self, kind: str, nbytes: int) -> Storage:
+        """Another storage of a kind."""
+        storage = Storage(kind, self.counts[kind], nbytes)
+        self.counts[kind] += 1
+        if kind == "temporary":
+            self.temporaries.append(storage)
+        return storage
+
+    def place(self, variable: Variable) -> Place:
+        """Where a variable is; leaves get their storage when first met."""
+        if variable not in self.places:
+            operand = Operand.contiguous(variable.dtype, variable.type.static_shape)
+            kind = ("constant" if isinstance(variable, Constant) else "shared" if variable in self.shared else "input")
+            storage = self.new_storage(kind, operand.nbytes)
+            if isinstance(variable, Constant):
+                self.constants.append((storage, variable))
+            else:
+                self.leaves[variable] = storage
+            self.places[variable] = Place(storage, 0, operand)
+        return self.places[variable]
+
+    def add(self, node: Apply) -> None:
+        """Schedule one node: a view, or a step (after the copies it needs)."""
+        inputs = tuple(self.place(variable) for variable in node.inputs)
+        if self._view(node, inputs):
+            return
+        outputs = tuple(Operand.contiguous(output.dtype, output.type.static_shape) for output in node.outputs)
+        choice = choose(node.op, tuple(place.operand for place in inputs), outputs, self.target, self.reference)
+        reads = tuple(self.contiguous(variable) if position in choice.copied else place
+                      for position, (variable, place) in enumerate(zip(node.inputs, inputs, strict=True)))
+        kernel = None if choice.implementation is None else build_kernel(choice.implementation, choice.problem, self.target)
+        writes = tuple(self._result(variable, operand) for variable, operand in zip(node.outputs, outputs, strict=True))
+        workspace = self.new_storage("temporary", kernel.workspace_bytes) if kernel and kernel.workspace_bytes else None
+        self.steps.append(Step(node, choice, kernel, reads, writes, workspace))
+
+    def _view(self, node: Apply, inputs: tuple[Place, ...]) -> bool:
+        if not inputs or len(node.outputs) != 1:
+            return False
+        constants = {position: variable.data for position, variable in enumerate(node.inputs) if isinstance(variable, Constant)}
+        (output,), source = node.outputs, inputs[0]
+        found = node.op.view(source.operand.shape, source.operand.strides, output.type.static_shape, constants)
+        if found is None:
+            return False
+        offset, strides = found
+        self.places[output] = Place(source.storage, source.offset + offset,
+                                    Operand(output.dtype, output.type.static_shape, tuple(strides)))
+        return True
+
+    def _result(self, variable: Variable, operand: Operand) -> Place:
+        kind = "output" if variable in self.output_numbers else "temporary"
+        self.places[variable] = Place(self.new_storage(kind, operand.nbytes), 0, operand)
+        return self.places[variable]
+
+    def contiguous(self, variable: Variable) -> Place:
+        """A row-major copy of a variable, made once."""
+        if variable not in self.copies:
+            self.copies[variable] = self.copy(self.place(variable), "temporary", variable)
+        return self.copies[variable]
+
+    def copy(self, source: Place, kind: str, variable: Variable) -> Place:
+        """A step that copies a place into a new storage."""
+        operand = Operand.contiguous(source.operand.dtype, source.operand.shape)
+        target = Place(self.new_storage(kind, operand.nbytes), 0, operand)
+        kernel = copy_kernel(source.operand, self.target) if self.target.has_compiler and not self.reference else None
+        self.steps.append(Step(None, None, kernel, (source,), (target,)))
+        return target
+
+    def output(self, position: int, variable: Variable) -> Place:
+        """The storage of an output: its own, copied to where the value lies elsewhere."""
+        place = self.place(variable)
+        own = place.storage.kind == "output" and place.is_whole and self.output_numbers[variable] == position
+        return place if own else self.copy(place, "output", variable)
+
+    def new_value(self, leaf: Variable, new: Variable) -> Place:
+        """Where an update's new value is written: a storage that nothing else keeps."""
+        place = self.place(new)
+        if place.storage.kind == "temporary" and place.is_whole and new.apply is not None:
+            place.storage.kind = "update"
+            place.storage.number = self.counts["update"]
+            self.counts["update"] += 1
+            self.temporaries.remove(place.storage)
+            return place
+        return self.copy(place, "update", new)
+
+
+def _updates_late(steps: list[Step], new_values: list[tuple[Variable, Place]]) -> list[Step]:
+    """Steps that only make new values of state go last, so that they can be written in place; others keep their order."""
+    made = {id(place.storage) for _, place in new_values}
+    read = {id(place.storage) for step in steps for place in step.reads}
+    late = [step for step in steps
+            if step.writes and all(id(place.storage) in made and id(place.storage) not in read for place in step.writes)
+            and not step.can_fail]
+    moved = {id(step) for step in late}
+    return [step for step in steps if id(step) not in moved] + late
+
+
+def _write_in_place(steps: list[Step], old: Place, new: Place) -> bool:
+    """Let a new value be written straight into the shared storage where that is safe; whether it was.
+
+    Safe: same dtype and shape; no step after the writing one reads the old value or can fail; and the writing step itself
+    reads the old value only if its kernel allows that pair to share memory.
+    """
+    if old.operand != new.operand:
+        return False
+    writer = next(position for position, step in enumerate(steps) if any(place is new for place in step.writes))
+    step = steps[writer]
+    if step.can_fail or any(later.can_fail for later in steps[writer + 1:]):
+        return False
+    if any(_touches(later.reads, old) or _touches(later.writes, old) for later in steps[writer + 1:]):
+        return False
+    if any(place.storage.home is old.storage for place in step.writes):
+        return False
+    output = next(number for number, place in enumerate(step.writes) if place is new)
+    for position, place in enumerate(step.reads):
+        if place.storage.home is old.storage:
+            allowed = step.kernel is not None and (output, position) in step.kernel.in_place
+            if not (allowed and place.is_whole):
+                return False
+    new.storage.alias = old.storage
+    step.in_place.append(output)
+    return True
+
+
+def _touches(places: tuple[Place, ...], old: Place) -> bool:
+    return any(place.storage.home is old.storage for place in places)

@@ -1,0 +1,105 @@
+"""The `Target` of each device: what rewrites and code generation may ask of it."""
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from ..codegen.compiler import find_compiler, missing_compiler_error, processor
+from ..codegen.kernel import Operand, Problem
+from ..codegen.lists import implementations
+from ..config import config
+from ..errors import BackendError, explain_error
+from ..graph import Op, TensorType
+from ..ops.convolution import Conv
+from ..ops.epilogue import CHANNEL, Epilogue
+from ..ops.fused import FusedElementwise
+from ..ops.scalar import ScalarProgram
+from ..target import Target
+
+
+def make_target(device: str) -> Target:
+    """The target of a device name; a BackendError where this machine or this version cannot run it."""
+    if device != "cpu":
+        raise BackendError(explain_error(f"there is no device {device!r}", "this version of symconv runs on: cpu",
+                                         'compile with device="cpu", or leave device out'))
+    compiler = find_compiler()
+    if compiler is None:
+        _warn_no_compiler()
+    threads = (config.threads or _openmp_threads()) if compiler is not None and compiler.has_openmp else 1
+    plain = Target("cpu", compiler is not None, _vector_bytes(), threads)
+    return replace(plain, refuse_epilogue=partial(_refuse_epilogue, plain),
+                   refuse_elementwise=partial(_refuse_elementwise, plain))
+
+
+def check_cudnn_wanted() -> None:
+    """With `config.dnn.enabled = True`, a BackendError that says what was looked for: no device here runs cuDNN."""
+    if config.dnn.enabled is not True:
+        return
+    looked = [f"the Python package {name}: {'found' if importlib.util.find_spec(name) else 'not installed'}"
+              for name in ("cupy", "cudnn")]
+    looked += [f"the library {name}: {ctypes.util.find_library(name) or 'not on the library search path'}"
+               for name in ("cuda", "cudnn")]
+    raise BackendError(explain_error("config.dnn.enabled is True, but no device of this version of symconv runs cuDNN",
+                                     "; ".join(looked), 'set config.dnn.enabled = "auto" to take another kernel'))
+
+
+def why_not_cudnn() -> str:
+    """Why a convolution does not run on cuDNN, for `explain()`."""
+    if config.dnn.enabled is False:
+        return "config.dnn.enabled is False"
+    return "the device is cpu"
+
+
+def _refuse_epilogue(target: Target, conv: Conv, input_types: Sequence[TensorType], result: TensorType,
+                     epilogue: Epilogue) -> str | None:
+    """Why no generated kernel can run this convolution with this epilogue; None if one can."""
+    channels = TensorType(result.dtype, result.shape[1:2])
+    extra = [(channels if kind == CHANNEL else result).with_dtype(dtype)
+             for kind, dtype in zip(epilogue.operands, epilogue.program.inputs[1:], strict=True)]
+    fused = replace(conv, epilogue=epilogue)
+    return _refuse(target, fused, [*input_types, *extra], [result.with_dtype(epilogue.dtype)])
+
+
+def _refuse_elementwise(target: Target, program: ScalarProgram) -> str | None:
+    """Why no generated kernel can run this scalar program; None if one can."""
+    return _refuse(target, FusedElementwise(program), [TensorType(dtype, (8,)) for dtype in program.inputs],
+                   [TensorType(dtype, (8,)) for dtype in program.output_dtypes])
+
+
+def _refuse(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> str | None:
+    if not target.has_compiler:
+        return "there is no C compiler"
+    problem = Problem(op, tuple(Operand.contiguous(type.dtype, type.static_shape) for type in inputs),
+                      tuple(Operand.contiguous(type.dtype, type.static_shape) for type in outputs))
+    reasons = [(each.name, each.refuse(problem, target)) for each in implementations(type(op))]
+    if any(reason is None for _, reason in reasons):
+        return None
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons) or "there is no generated kernel for it"
+
+
+@lru_cache(maxsize=1)
+def _warn_no_compiler() -> None:
+    text = str(missing_compiler_error()).replace("there is no C compiler, which compiled functions need",
+                                                 "there is no C compiler: functions run their slow NumPy references")
+    warnings.warn(text, stacklevel=5)
+
+
+def _openmp_threads() -> int:
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if wanted.isdigit() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _vector_bytes() -> int:
+    """Width of the processor's vectors: AVX-512 64, AVX2 32, else 16."""
+    flags = set(processor().split())
+    if "avx512f" in flags:
+        return 64
+    return 32 if "avx2" in flags else 16

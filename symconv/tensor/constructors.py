@@ -1,0 +1,82 @@
+"""Symbolic tensor variables: what an expression starts from."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..config import config
+from ..errors import ArgumentError, explain_error
+from ..graph import Variable
+from ..graph.types import make_type
+
+_RANKS = {"scalar": 0, "vector": 1, "matrix": 2, "tensor3": 3, "tensor4": 4, "tensor5": 5, "tensor6": 6, "tensor7": 7}
+_PREFIXES = {"b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64"}
+
+
+def tensor(name: str | None = None, dtype: Any = None, shape: Sequence[int | None] = (), ndim: int | None = None) -> Variable:
+    """A tensor variable of any rank.
+
+    Args:
+        name: for printing and for keyword arguments.
+        dtype: anything NumPy takes for one; `config.floatX` by default.
+        shape: a size or None (known only at run time) for each axis.
+        ndim: instead of `shape`, the rank with all sizes unknown.
+
+    >>> print(tensor("x", "float32", (None, 3)).type)
+    float32[?,3]
+    """
+    if ndim is not None:
+        if shape:
+            raise ArgumentError(explain_error("give shape or ndim, not both", f"shape={tuple(shape)}, ndim={ndim}"))
+        shape = (None,) * ndim
+    return Variable(make_type(dtype or config.floatX, shape), name)
+
+
+def _constructor(kind: str, rank: int, fixed: str | None = None) -> Callable[..., Variable]:
+    def make(name: str | None = None, dtype: Any = None, shape: Sequence[int | None] | None = None) -> Variable:
+        if shape is not None and len(shape) != rank:
+            raise ArgumentError(explain_error(f"{kind} has {rank} axes", f"shape={tuple(shape)}"))
+        if fixed is not None and dtype is not None:
+            raise ArgumentError(explain_error(f"{kind} has the dtype {fixed} already", f"dtype={dtype!r}", "leave dtype out"))
+        return tensor(name, fixed or dtype, (None,) * rank if shape is None else shape)
+
+    make.__name__ = make.__qualname__ = kind
+    make.__doc__ = (f"A tensor variable of rank {rank} and dtype {fixed or '`config.floatX` (or `dtype`)'}; "
+                    "`shape` gives sizes that are known (None: unknown).")
+    return make
+
+
+def _several(kind: str, make: Callable[..., Variable]) -> Callable[..., list[Variable]]:
+    def plural(*names: str, dtype: Any = None) -> list[Variable]:
+        return [make(name) if dtype is None else make(name, dtype) for name in names]
+
+    plural.__name__ = plural.__qualname__ = kind
+    plural.__doc__ = "One such variable for each name."
+    return plural
+
+
+scalar = _constructor("scalar", 0)
+vector = _constructor("vector", 1)
+matrix = _constructor("matrix", 2)
+tensor3 = _constructor("tensor3", 3)
+tensor4 = _constructor("tensor4", 4)
+tensor5 = _constructor("tensor5", 5)
+tensor6 = _constructor("tensor6", 6)
+tensor7 = _constructor("tensor7", 7)
+scalars, vectors, matrices = _several("scalars", scalar), _several("vectors", vector), _several("matrices", matrix)
+tensor3s, tensor4s = _several("tensor3s", tensor3), _several("tensor4s", tensor4)
+
+TYPED: dict[str, Callable[..., Variable]] = {
+    prefix + kind: _constructor(prefix + kind, rank, dtype)
+    for prefix, dtype in _PREFIXES.items() for kind, rank in _RANKS.items()}
+"""Theano's prefixed names: `fmatrix`, `ivector`, `dtensor4`, …"""
+
+
+def row(name: str | None = None, dtype: Any = None) -> Variable:
+    """A matrix with one row."""
+    return tensor(name, dtype, (1, None))
+
+
+def col(name: str | None = None, dtype: Any = None) -> Variable:
+    """A matrix with one column."""
+    return tensor(name, dtype, (None, 1))
