@@ -7,13 +7,15 @@ For one axis with image size n, kernel size k, dilation l and stride s, and dk =
 | `valid` | 0, 0 | (n - dk) // s + 1 |
 | `full` | dk - 1, dk - 1 | (n + dk - 2) // s + 1 |
 | `half` | dk // 2, dk // 2 | (n + 2 * (dk // 2) - dk) // s + 1 |
+| `causal` | dk - 1, 0 | (n - 1) // s + 1 |
 | `same` (= `same_upper`) | total // 2, total - total // 2 | ceil(n / s) |
 | `same_lower` | total - total // 2, total // 2 | ceil(n / s) |
 | int p | p, p | (n + 2p - dk) // s + 1 |
 | pair (a, b) | a, b | (n + a + b - dk) // s + 1 |
 
 where total = max(0, (ceil(n / s) - 1) * s + dk - n).  A list or tuple with one entry for each axis mixes them.
-`valid`, `full`, `half`, int and pairs are Theano's; `same` is TensorFlow's and ONNX's rule.
+`valid`, `full`, `half`, int and pairs are Theano's; `same` is TensorFlow's and ONNX's rule; `causal` lets no output see a
+later input.
 """
 from __future__ import annotations
 
@@ -22,13 +24,13 @@ from typing import Any
 
 from ..errors import ArgumentError, GraphTypeError, explain_error
 
-RULES = ("full", "half", "same", "same_lower")
+RULES = ("full", "half", "causal", "same", "same_lower")
 
 AxisPadding = tuple[int, int] | str
 """Padding of one axis: zeros before and after, or the name of a rule."""
 
-_NAMES: dict[str, AxisPadding] = {"valid": (0, 0), "full": "full", "half": "half", "same": "same", "same_upper": "same",
-                                  "same_lower": "same_lower"}
+_NAMES: dict[str, AxisPadding] = {"valid": (0, 0), "full": "full", "half": "half", "causal": "causal", "same": "same",
+                                  "same_upper": "same", "same_lower": "same_lower"}
 
 
 def is_whole_number(value: Any) -> bool:
@@ -95,7 +97,7 @@ def axis_values(value: Any, ndim: int, name: str) -> tuple[int, ...]:
 def rule_padding(rule: str, size: int | None, kernel: int | None, stride: int, dilation: int) -> tuple[int, int] | None:
     """What a rule comes to for an image of `size` and a kernel, or None while a size that it needs is not known.
 
-    `half` and `full` need the kernel; `same` needs the kernel, and the image too where the stride is not 1.
+    `half`, `full` and `causal` need the kernel; `same` needs the kernel, and the image too where the stride is not 1.
 
     >>> rule_padding("same", 8, 3, 2, 1), rule_padding("same_lower", 8, 3, 2, 1), rule_padding("half", None, 4, 2, 1)
     ((0, 1), (1, 0), (2, 2))
@@ -107,6 +109,8 @@ def rule_padding(rule: str, size: int | None, kernel: int | None, stride: int, d
         return dilated - 1, dilated - 1
     if rule == "half":
         return dilated // 2, dilated // 2
+    if rule == "causal":
+        return dilated - 1, 0
     if stride == 1:
         total = dilated - 1
     elif size is None:

@@ -17,12 +17,10 @@ from ..graph import Apply, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
 from . import conv_reference
 from .conv_problem import ConvProblem
-from .elementwise import cast
 from .epilogue import CHANNEL, Epilogue
-from .shape import Size, size_of
 from .shape import shape as shape_of
-from .sizes import as_sizes, known_sizes, size_vector
-from .spec import ConvSpec, Kind, Role, Sizes, check_output, check_ranks, filters_shape, image_shape, output_shape
+from .shape_rules import shape_text
+from .spec import ConvSpec, Kind, Role, Sizes, check_output, filters_shape, image_shape, output_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Conv(Op):
             return self.infer(*types)
         sizes = tuple(int(size) for size in values[2])
         if self.known is not None:
-            _meet(self.known, sizes, self)
+            meet_sizes(self.known, sizes, self)
         return (self._result(types, sizes),)
 
     def _result(self, types: Sequence[TensorType], known: Sizes | None) -> TensorType:
@@ -81,7 +79,7 @@ class Conv(Op):
             return output_shape(shapes["x"], shapes["w"], self.spec)
         told = (image_shape(shapes["y"], shapes["w"], self.spec) if self.kind is Kind.DGRAD
                 else filters_shape(shapes["x"], shapes["y"], self.spec))
-        result = told if known is None else _meet(told, known, self)
+        result = told if known is None else meet_sizes(told, known, self)
         every = {**shapes, self.kind.produces: result}
         check_output(every["x"], every["w"], every["y"], self.spec)
         return result
@@ -143,15 +141,12 @@ def _checked_dtype(op: Conv, types: Sequence[TensorType]) -> str:
     return first
 
 
-def _meet(told: Sizes, known: Sizes, op: Conv) -> Sizes:
+def meet_sizes(told: Sizes, known: Sizes, op: Conv) -> Sizes:
+    """What is known of the result of `op` from its inputs and from its builder together."""
     if len(told) != len(known) or any(None not in (a, b) and a != b for a, b in zip(told, known, strict=True)):
         raise ShapeError(explain_error(f"the result of {op} was asked for in a shape that its inputs do not give",
-                                       f"asked for {_text(known)}, inputs give {_text(told)}"))
+                                       f"asked for {shape_text(known)}, inputs give {shape_text(told)}"))
     return tuple(a if b is None else b for a, b in zip(told, known, strict=True))
-
-
-def _text(shape: Sizes) -> str:
-    return "(" + ", ".join("?" if size is None else str(size) for size in shape) + ")"
 
 
 def _along_channels(vector: Array, ndim: int) -> Array:
@@ -164,68 +159,3 @@ def _apply(kind: Kind, spec: ConvSpec, values: Mapping[Role, Variable], like: Va
     if kind is Kind.FPROP:
         return apply_op(Conv(kind, spec), *tensors)
     return apply_op(Conv(kind, spec, None, like.type.shape), *tensors, shape_of(like))
-
-
-def conv_fprop(x: Variable, w: Variable, spec: ConvSpec) -> Variable:
-    """y from x (N, C, *spatial) and w (K, C / groups, *kernel); dtypes that differ meet in the wider one."""
-    x, w = _promoted(x, w)
-    check_ranks(x.type.shape, w.type.shape, spec)
-    return apply_op(Conv(Kind.FPROP, spec.resolved(x.type.shape[2:], w.type.shape[2:])), x, w)
-
-
-def conv_dgrad(y: Variable, w: Variable, x_shape: Any, spec: ConvSpec) -> Variable:
-    """x from y (N, K, *spatial) and w.
-
-    `x_shape` has for each axis an int, a symbolic integer scalar, or None where y and w tell it (batch and channels always;
-    a spatial size where the stride is 1 and the static sizes are known); or it is a symbolic vector.
-    """
-    y, w = _promoted(y, w)
-    told = image_shape(y.type.shape, w.type.shape, spec)
-    symbolic = [size_of(y, 0), size_of(w, 1) * spec.groups]
-    return _with_shape(Kind.DGRAD, spec, y, w, x_shape, told, symbolic)
-
-
-def conv_wgrad(x: Variable, y: Variable, w_shape: Any, spec: ConvSpec) -> Variable:
-    """w from x and y (N, K, *spatial); `w_shape` as `x_shape` of `conv_dgrad`."""
-    x, y = _promoted(x, y)
-    told = filters_shape(x.type.shape, y.type.shape, spec)
-    symbolic = [size_of(y, 1), size_of(x, 1) // spec.groups]
-    return _with_shape(Kind.WGRAD, spec, x, y, w_shape, told, symbolic)
-
-
-def _with_shape(kind: Kind, spec: ConvSpec, first: Variable, second: Variable, shape: Any, told: Sizes,
-                symbolic: Sequence[Size]) -> Variable:
-    """A DGRAD or WGRAD with a result of `shape`; entries that are None come from what the inputs tell."""
-    entries = list(as_sizes(shape, f"a {kind.value}")) if isinstance(shape, Variable) else list(shape)
-    if len(entries) != len(told):
-        raise ShapeError(explain_error(
-            f"the shape of the result of a {kind.value} of a {spec.ndim}-D convolution has {len(told)} sizes",
-            f"{len(entries)} sizes: {tuple(entries)!r}"))
-    entries = [told[axis] if size is None else size for axis, size in enumerate(entries)]
-    entries[:2] = [symbolic[axis] if size is None else size for axis, size in enumerate(entries[:2])]
-    missing = [axis for axis, size in enumerate(entries) if size is None]
-    if missing:
-        raise ShapeError(explain_error(
-            f"the size of the result along axis {missing[0]} is not known from the inputs of a {kind.value}",
-            f"{spec}; result {_text(told)}", "give the result's shape"))
-    sizes = as_sizes(entries, f"a {kind.value}")
-    known = _meet(told, tuple(known_sizes(sizes)), Conv(kind, spec))
-    if any(size is not None and size < 0 for size in known):
-        raise ShapeError(explain_error(f"the shape of the result of a {kind.value} has a negative size", _text(known)))
-    resolved = _resolved_by(kind, spec, first.type.shape, second.type.shape, known)
-    return apply_op(Conv(kind, resolved, None, known), first, second, size_vector(sizes))
-
-
-def _resolved_by(kind: Kind, spec: ConvSpec, first: Sizes, second: Sizes, result: Sizes) -> ConvSpec:
-    shapes = dict(zip(kind.reads, (first, second), strict=True)) | {kind.produces: result}
-    return spec.resolved(shapes["x"][2:], shapes["w"][2:])
-
-
-def _promoted(first: Variable, second: Variable) -> tuple[Variable, Variable]:
-    """Both in the dtype in which they meet."""
-    for variable in (first, second):
-        if not dtypes.is_float(variable.dtype):
-            raise GraphTypeError(explain_error("a convolution takes float tensors", f"{variable.label}: {variable.type}",
-                                               f"cast it: {variable.name or 'x'}.astype('float32')"))
-    common = dtypes.promote([first.dtype, second.dtype])
-    return cast(first, common), cast(second, common)

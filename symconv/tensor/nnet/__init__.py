@@ -17,6 +17,36 @@ from .activations import (
     swish,
     tanh,
 )
+from .conv import (
+    conv1d,
+    conv1d_grad_wrt_inputs,
+    conv1d_grad_wrt_weights,
+    conv2d,
+    conv2d_grad_wrt_inputs,
+    conv2d_grad_wrt_weights,
+    conv3d,
+    conv3d_grad_wrt_inputs,
+    conv3d_grad_wrt_weights,
+)
+from .conv_attributes import (
+    Conv_dgrad_attributes,
+    Conv_fprop_attributes,
+    Conv_wgrad_attributes,
+    ConvDgradAttributes,
+    ConvFpropAttributes,
+    ConvWgradAttributes,
+)
+from .conv_operations import conv_dgrad, conv_fprop, conv_wgrad
+from .conv_separable import (
+    causal_conv1d,
+    depthwise_conv1d,
+    depthwise_conv2d,
+    depthwise_conv3d,
+    separable_conv1d,
+    separable_conv2d,
+    separable_conv3d,
+)
+from .conv_transposed import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from .dropout import dropout
 from .losses import binary_crossentropy, categorical_crossentropy, sigmoid_binary_crossentropy, softmax_cross_entropy
 from .normalisation import (
@@ -41,9 +71,15 @@ from .pooling import (
     pool_3d,
 )
 
-__all__ = ["average_pool_1d", "average_pool_2d", "average_pool_3d", "batch_normalization_test", "batch_normalization_train",
-           "binary_crossentropy", "categorical_crossentropy", "dropout", "elu", "gelu", "global_average_pool",
-           "global_max_pool", "group_normalization", "hard_sigmoid", "instance_normalization", "layer_normalization",
-           "leaky_relu", "local_response_normalization", "log_softmax", "max_pool_1d", "max_pool_2d", "max_pool_3d",
-           "pool_1d", "pool_2d", "pool_3d", "relu", "selu", "sigmoid", "sigmoid_binary_crossentropy", "silu", "softmax",
-           "softmax_cross_entropy", "softplus", "softsign", "swish", "tanh"]
+__all__ = ["ConvDgradAttributes", "ConvFpropAttributes", "ConvWgradAttributes", "Conv_dgrad_attributes",
+           "Conv_fprop_attributes", "Conv_wgrad_attributes", "average_pool_1d", "average_pool_2d", "average_pool_3d",
+           "batch_normalization_test", "batch_normalization_train", "binary_crossentropy", "categorical_crossentropy",
+           "causal_conv1d", "conv1d", "conv1d_grad_wrt_inputs", "conv1d_grad_wrt_weights", "conv1d_transpose", "conv2d",
+           "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights", "conv2d_transpose", "conv3d", "conv3d_grad_wrt_inputs",
+           "conv3d_grad_wrt_weights", "conv3d_transpose", "conv_dgrad", "conv_fprop", "conv_wgrad", "depthwise_conv1d",
+           "depthwise_conv2d", "depthwise_conv3d", "dropout", "elu", "gelu", "global_average_pool", "global_max_pool",
+           "group_normalization", "hard_sigmoid", "instance_normalization", "layer_normalization", "leaky_relu",
+           "local_response_normalization", "log_softmax", "max_pool_1d", "max_pool_2d", "max_pool_3d", "pool_1d", "pool_2d",
+           "pool_3d", "relu", "selu", "separable_conv1d", "separable_conv2d", "separable_conv3d", "sigmoid",
+           "sigmoid_binary_crossentropy", "silu", "softmax", "softmax_cross_entropy", "softplus", "softsign", "swish",
+           "tanh"]
