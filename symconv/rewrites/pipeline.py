@@ -12,6 +12,7 @@ from ..errors import ArgumentError, explain_error
 from ..graph import FunctionGraph
 from ..target import Target
 from . import bound, folding, identities, movement, reductions
+from .elementwise_fusion import fuse_elementwise
 from .engine import run_phase
 from .log import Log
 from .rule import Phase
@@ -22,6 +23,7 @@ SYMBOLIC: tuple[Phase, ...] = (
 )
 BOUND: tuple[Phase, ...] = (
     Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *movement.RULES, *identities.RULES, *reductions.RULES)),
+    Phase("elemwise_fuse", whole=(fuse_elementwise,)),
 )
 PIPELINE = SYMBOLIC + BOUND
 FAST_COMPILE = ("canonicalize", "bound_canonicalize")
