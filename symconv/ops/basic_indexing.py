@@ -1,4 +1,4 @@
-"""Indexing by integers and slices: the pattern of an index, and the ops that read (`Subtensor`) or write (`IncSubtensor`) it.
+"""Indexing by integers and slices: the pattern of an index, `Subtensor` that reads it and `IncSubtensor` that writes it.
 
 A pattern has one entry for each axis of x: an int, `INPUT` for an integer that is an input, or a `Slice` whose bounds are
 ints, None or `INPUT`.  The int64 scalars that stand for `INPUT` follow the other inputs in the order of their appearance
@@ -34,6 +34,11 @@ class Slice:
         return self.start, self.stop, self.step
 
     @property
+    def fixed(self) -> slice:
+        """Python's slice, where no bound is an input."""
+        return slice(*self.bounds)
+
+    @property
     def is_full(self) -> bool:
         """Whether it is `:`."""
         return self.bounds in ((None, None, None), (0, None, None), (None, None, 1), (0, None, 1))
@@ -64,7 +69,7 @@ def slice_bounds(entry: Slice, size: int) -> tuple[int, int, int]:
     """
     if entry.step == 0:
         raise ArgumentError(explain_error("the step of a slice can not be 0", str(entry)))
-    start, stop, step = slice(*entry.bounds).indices(size)
+    start, stop, step = entry.fixed.indices(size)
     return start, step, len(range(start, stop, step))
 
 
@@ -130,29 +135,29 @@ def filled(pattern: Pattern, scalars: Sequence[Any]) -> Pattern:
 def check_scalars(pattern: Pattern, scalars: Sequence[TensorType]) -> None:
     """That there is an int64 scalar for each input of a pattern."""
     if len(scalars) != count_inputs(pattern) or any(scalar != TensorType("int64", ()) for scalar in scalars):
-        raise GraphTypeError(explain_error(f"the index [{pattern_text(pattern)}] takes {count_inputs(pattern)} int64 scalars",
-                                           ", ".join(map(str, scalars))))
+        wanted = f"the index [{pattern_text(pattern)}] takes {count_inputs(pattern)} int64 scalars"
+        raise GraphTypeError(explain_error(wanted, ", ".join(map(str, scalars))))
 
 
 def numpy_index(pattern: Pattern, scalars: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
     """The index for a NumPy array of this shape; an IndexRangeError with our words where it is out of range."""
     numbers = filled(pattern, scalars)
     region_shape(numbers, TensorType("int64", shape))
-    return tuple(slice(*entry.bounds) if isinstance(entry, Slice) else entry for entry in numbers)
+    return tuple(entry.fixed if isinstance(entry, Slice) else entry for entry in numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Subtensor(Op):
     """x[pattern]: an axis for every slice, none for an integer.  Inputs: x, then the scalars of the pattern.
 
-    A slice clips its bounds as NumPy does; an integer outside the axis is an IndexRangeError, when it is known at once or when
-    shapes are bound, else at run time (first checked axis first).
+    A slice clips its bounds as NumPy does.  An integer outside its axis is an IndexRangeError: at once or when shapes are
+    bound where that is enough to know it, else at run time; of several the first axis is reported.
     """
 
     pattern: Pattern
 
     @property
-    def value_inputs(self) -> tuple[int, ...]:  # type: ignore[override]
+    def value_inputs(self) -> tuple[int, ...]:
         """The bounds of slices; plain indices decide no shape."""
         positions: list[int] = []
         number = 1
@@ -228,7 +233,7 @@ class IncSubtensor(Op):
         from .unbroadcast import unbroadcast
 
         (gz,) = cotangents
-        x, y, *scalars = apply.inputs
+        _, y, *scalars = apply.inputs
         if gz is None:
             return (None,) * len(apply.inputs)
         gy = unbroadcast(apply_op(Subtensor(self.pattern), gz, *scalars), y)
@@ -238,7 +243,8 @@ class IncSubtensor(Op):
     def reference(self, x: Array, y: Array, *scalars: Array) -> tuple[Array, ...]:
         result = np.array(x)
         index = numpy_index(self.pattern, scalars, x.shape)
-        check_fits_region("the index", TensorType(x.dtype.name, x.shape), result[index].shape, TensorType(y.dtype.name, y.shape))
+        x_type, y_type = TensorType(x.dtype.name, x.shape), TensorType(y.dtype.name, y.shape)
+        check_fits_region("the index", x_type, result[index].shape, y_type)
         result[index] = y if self.mode == "set" else result[index] + y
         return (result,)
 
@@ -253,8 +259,8 @@ def check_fits_region(what: str, x: TensorType, region: Sequence[int | None], y:
                                            "give a value of the same dtype and rank"))
     for axis, (size, wanted) in enumerate(zip(y.shape, region, strict=True)):
         if size is not None and wanted is not None and size not in (1, wanted):
-            raise ShapeError(explain_error(f"the value does not broadcast to the region: size {size} on axis {axis}, not {wanted}",
-                                           f"a region {x.with_shape(region)} of {x}, a value {y}"))
+            wrong = f"the value does not broadcast to the region: size {size} on axis {axis}, not {wanted}"
+            raise ShapeError(explain_error(wrong, f"a region {x.with_shape(region)} of {x}, a value {y}"))
 
 
 def nothing(dtype: str, ndim: int) -> Variable:

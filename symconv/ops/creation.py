@@ -42,7 +42,8 @@ class ARange(Op):
 
     def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> tuple[TensorType, ...]:
         if any(each != TensorType(self.wide, ()) for each in (start, stop, step)):
-            raise GraphTypeError(explain_error(f"arange of {self.dtype} takes {self.wide} scalars", f"{start}, {stop}, {step}"))
+            raise GraphTypeError(explain_error(f"arange of {self.dtype} takes {self.wide} scalars",
+                                               f"{start}, {stop}, {step}"))
         return (TensorType(self.dtype, (self.known,)),)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:

@@ -1,4 +1,4 @@
-"""What stands between the brackets of `x[...]`, checked and in one form: a list of entries in which nothing is left implicit.
+"""What stands between the brackets of `x[...]`, checked and in one form: a list of entries with nothing left implicit.
 
 Entries are None (a new axis), an int, an int64 scalar variable, a `Range` (a slice with such bounds) or an int64 array
 variable of rank 1 or more; together they name every axis of x.
@@ -36,10 +36,18 @@ class Range:
 IndexEntry = None | int | Variable | Range
 
 
-def parse_index(x: TensorType, index: Any) -> list[IndexEntry]:
-    """The entries of an index of x; a UserError for what is no index, for too many entries and for masks that are computed."""
+@dataclass(frozen=True, slots=True)
+class ParsedIndex:
+    """The entries, and before which of them a `...` stood that takes no axis (NumPy lets it part integer arrays)."""
+
+    entries: list[IndexEntry]
+    gap: int | None = None
+
+
+def parse_index(x: TensorType, index: Any) -> ParsedIndex:
+    """The entries of an index of x; a UserError for what is no index, too many entries, and masks that are computed."""
     raw = list(index) if isinstance(index, tuple) else [index]
-    entries: list[IndexEntry | type(Ellipsis)] = []  # type: ignore[valid-type]
+    entries: list[Any] = []
     for each in raw:
         entries.extend(_entries(each, x))
     named = sum(entry is not None and entry is not Ellipsis for entry in entries)
@@ -49,7 +57,8 @@ def parse_index(x: TensorType, index: Any) -> list[IndexEntry]:
     if len(dots) > 1:
         raise IndexRangeError(explain_error("an index holds at most one ...", f"{len(dots)} of them"))
     place = dots[0] if dots else len(entries)
-    return [*entries[:place], *[Range()] * (x.ndim - named), *entries[place + 1:]]
+    filled = [*entries[:place], *[Range()] * (x.ndim - named), *entries[place + 1:]]
+    return ParsedIndex(filled, place if dots and named == x.ndim else None)
 
 
 def _entries(raw: Any, x: TensorType) -> list[Any]:
@@ -79,8 +88,8 @@ def _mask_positions(mask: Variable, x: TensorType) -> list[Variable]:
     """A mask whose values are fixed, as the integer arrays of its true positions."""
     if not isinstance(mask, Constant):
         raise GraphTypeError(explain_error(
-            "a computed boolean mask is no index, because the size of the result would depend on values", f"{mask!r}: {mask.type}",
-            "use T.where(mask, x, other), or multiply by the mask; an array of known bools may stand as an index"))
+            "a computed boolean mask is no index: the size of the result would depend on its values", str(mask.type),
+            "use T.where(mask, x, other), or multiply by the mask; a NumPy array of bools may stand as an index"))
     sizes = x.shape[:mask.ndim]
     if mask.ndim > x.ndim or any(size not in (None, own) for size, own in zip(sizes, mask.data.shape, strict=True)):
         raise ShapeError(explain_error("the mask has not the shape of what it indexes", f"{mask.type} on {x}"))

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from ..errors import ArgumentError, GraphTypeError, InternalError, explain_error
+from ..errors import GraphTypeError, InternalError, explain_error
 from ..graph import Apply, Constant, Variable, apply_op
 from .axes import normalize_axis
-from .basic_indexing import INPUT, IncSubtensor, Pattern, Slice, Subtensor, checked_index, slice_bounds
+from .basic_indexing import INPUT, IncSubtensor, Slice, Subtensor, checked_index, slice_bounds
 from .constants import as_variable, constant
-from .index_syntax import IndexEntry, Range, parse_index
+from .index_syntax import IndexEntry, ParsedIndex, Range, parse_index
 from .integer_indexing import Gather, ScatterAdd, ScatterSet
 from .promotion import common_dtype
 from .shape import DimShuffle, Shape, dimshuffle, flatten
@@ -26,17 +26,19 @@ _bases: WeakKeyDictionary[Variable, Variable] = WeakKeyDictionary()  # what each
 def getitem(x: Any, index: Any) -> Variable:
     """x[index] as NumPy has it: ints, slices, `...`, None, integer arrays and symbolic integers as ints or bounds.
 
-    Integer arrays (also beside ints) broadcast together; their axes stand where the first of them stood, or first where a slice
-    or None stands between them.  Arrays of known bools may stand for their true positions.  Raises GraphTypeError for
-    floats and computed masks; IndexRangeError for an index outside its axis, at run time where it is not known before.
+    Integer arrays (also beside ints) broadcast together; their axes stand where the first of them stood, or before all
+    others where a slice or None stands between them.  NumPy arrays of bools stand for their true positions.  Raises
+    GraphTypeError for floats and computed masks; IndexRangeError for an index outside its axis, at run time where it is
+    not known before.
     """
     x = as_variable(x)
-    entries = parse_index(x.type, index)
+    parsed = parse_index(x.type, index)
+    entries = parsed.entries
     known = _known_element(x, entries)
     if known is not None:
         return known
     arrays = [entry for entry in entries if isinstance(entry, Variable) and entry.ndim]
-    result = _gathered(x, entries, arrays) if arrays else _basic(x, entries)
+    result = _gathered(x, parsed, arrays) if arrays else _basic(x, entries)
     _bases[result] = x
     return result
 
@@ -63,7 +65,8 @@ def _basic(x: Variable, entries: Sequence[IndexEntry]) -> Variable:
     """Integers and slices, then new axes."""
     region = _subtensor(x, [entry for entry in entries if entry is not None])
     axes = iter(range(region.ndim))
-    return dimshuffle(region, [None if entry is None else next(axes) for entry in entries if entry is None or _is_range(entry)])
+    kept = [entry for entry in entries if entry is None or _is_range(entry)]
+    return dimshuffle(region, [None if entry is None else next(axes) for entry in kept])
 
 
 def _is_range(entry: IndexEntry) -> bool:
@@ -84,9 +87,10 @@ def _subtensor(x: Variable, entries: Sequence[IndexEntry]) -> Variable:
     for axis, (entry, size) in enumerate(zip(entries, x.type.shape, strict=True)):
         if isinstance(entry, Range):
             pattern.append(_tidied(Slice(*map(bound, entry.bounds)), size))
+        elif isinstance(entry, int) and size is not None:
+            pattern.append(checked_index(entry, axis, size))
         else:
-            known = isinstance(entry, int) and size is not None
-            pattern.append(checked_index(entry, axis, size) if known else bound(entry))
+            pattern.append(bound(entry))
     return apply_op(Subtensor(tuple(pattern)), x, *scalars)
 
 
@@ -99,14 +103,15 @@ def _tidied(entry: Slice, size: int | None) -> Slice:
     return Slice() if slice_bounds(entry, size) == (0, 1, size) else entry
 
 
-def _gathered(x: Variable, entries: Sequence[IndexEntry], arrays: Sequence[Variable]) -> Variable:
+def _gathered(x: Variable, parsed: ParsedIndex, arrays: Sequence[Variable]) -> Variable:
     """Integer arrays, with all that stands beside them (see the module's text)."""
+    entries = parsed.entries
     basic = [Range() if isinstance(entry, Variable) and entry.ndim else entry for entry in entries if entry is not None]
     region = x if all(entry == Range() for entry in basic) else _subtensor(x, basic)
     indexed, others = _split_axes(entries)
     gathered = apply_op(Gather(len(arrays)), dimshuffle(region, (*indexed, *others)), *_aligned(arrays))
     rank = gathered.ndim - len(others)
-    first, result = _place(entries), []
+    first = _place(parsed)
     axes = iter(range(rank, gathered.ndim))
     kept = [entry for entry in entries if entry is None or _is_range(entry)]
     result = [None if entry is None else next(axes) for entry in kept]
@@ -120,10 +125,12 @@ def _split_axes(entries: Sequence[IndexEntry]) -> tuple[list[int], list[int]]:
             [axis for axis, entry in enumerate(left) if _is_range(entry)])
 
 
-def _place(entries: Sequence[IndexEntry]) -> int:
+def _place(parsed: ParsedIndex) -> int:
     """How many of the other axes stand before those of the arrays: integers count as arrays here, as in NumPy."""
-    places = [place for place, entry in enumerate(entries) if entry is not None and not _is_range(entry)]
+    places = [place for place, entry in enumerate(parsed.entries) if entry is not None and not _is_range(entry)]
     together = places == list(range(places[0], places[-1] + 1))
+    if parsed.gap is not None:
+        together = together and not places[0] < parsed.gap <= places[-1]
     return places[0] if together else 0
 
 
@@ -136,8 +143,8 @@ def _aligned(arrays: Sequence[Variable]) -> list[Variable]:
 def set_subtensor(region: Variable, value: Any) -> Variable:
     """x in which a region is replaced: `set_subtensor(x[1:, 0], value)` gives a new x.
 
-    `region` is the very result of `x[...]`; `value` is broadcast to it and must fit its dtype.  Of positions that an integer array
-    names twice the last wins.  Raises GraphTypeError where `region` is no x[...] or the value's dtype does not fit.
+    `region` is the very result of `x[...]`; `value` is broadcast to it and must fit its dtype.  Of positions that integer
+    arrays name twice the last wins.  Raises GraphTypeError where `region` is no x[...] or the value's dtype does not fit.
     """
     return _update(region, value, "set")
 
@@ -157,7 +164,8 @@ def _update(region: Variable, value: Any, mode: Mode) -> Variable:
     steps = _steps(region)
     dtype = common_dtype([region, value])
     if dtype != region.dtype:
-        raise GraphTypeError(explain_error(f"a region of {region.dtype} can not hold the value", f"{as_variable(value).type}",
+        raise GraphTypeError(explain_error(f"a region of {region.dtype} can not hold the value",
+                                           str(as_variable(value).type),
                                            f"cast it to {region.dtype}"))
     y = as_variable(value, region.dtype)
     if y.ndim > region.ndim:
@@ -187,7 +195,8 @@ def _undo(step: Apply, y: Variable, mode: Mode) -> tuple[Variable, Mode]:
 def _steps(region: Any) -> list[Apply]:
     """The nodes from what is indexed to the region, in order."""
     if not isinstance(region, Variable) or region.apply is None:
-        raise GraphTypeError(explain_error("only a region x[...] can be set", f"{region!r}", "write set_subtensor(x[...], value)"))
+        raise GraphTypeError(explain_error("only a region x[...] can be set", repr(region),
+                                           "write set_subtensor(x[...], value)"))
     base = _bases.get(region)
     steps = [region.apply]
     if base is None:

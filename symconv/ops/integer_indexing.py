@@ -83,7 +83,7 @@ class _Scatter(Op):
         """A copy of x, the positions, and y broadcast to I + R."""
         region = _indexed_shape(self.n_index_axes, _type(x), [_type(index) for index in indices])
         check_fits_region("the index", _type(x), region, _type(y))
-        return np.array(x), _positions(x, indices), np.broadcast_to(y, _type(x).with_shape(region).static_shape)
+        return np.array(x, order="C"), _positions(x, indices), np.broadcast_to(y, _type(x).with_shape(region).static_shape)
 
     def __str__(self) -> str:
         return f"{self.name}{{{self.n_index_axes}}}"
@@ -111,13 +111,13 @@ class ScatterAdd(_Scatter):
 
     def reference(self, x: Array, y: Array, *indices: Array) -> tuple[Array, ...]:
         result, positions, values = self._start(x, y, indices)
-        np.add.at(result, positions, values)
+        np.add.at(result, positions, np.ascontiguousarray(values))  # NumPy 2.4 misreads values that it must broadcast
         return (result,)
 
 
 @dataclass(frozen=True, slots=True)
 class ScatterSet(_Scatter):
-    """A copy of x with x[index_0[i], …, index_{n-1}[i], r] = y[i, r]; of repeated positions the last i in row-major order wins.
+    """A copy of x with x[index_0[i], …, index_{n-1}[i], r] = y[i, r]; of repeated positions the last i (row-major) wins.
 
     Inputs: x, y, then the n index arrays.  y has x's dtype and the rank of I + R, each size equal to that of I + R or 1.
     """

@@ -1,4 +1,4 @@
-"""Tensors put together and cut apart: `Concatenate`, stack, split, tile, repeat, roll, flip. Padding is in `ops/padding.py`."""
+"""Tensors put together and cut apart: `Concatenate`, stack, split, tile, repeat, flip, roll."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -65,8 +65,8 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Variable:
     parts = _brought_together(tensors, "concatenate")
     ranks = sorted({part.ndim for part in parts})
     if len(ranks) > 1 or ranks == [0]:
-        raise GraphTypeError(explain_error("concatenate joins tensors of one rank from 1", ", ".join(str(part.type) for part in parts),
-                                           "use stack for a new axis"))
+        raise GraphTypeError(explain_error("concatenate joins tensors of one rank from 1",
+                                           ", ".join(str(part.type) for part in parts), "use stack for a new axis"))
     return apply_op(Concatenate(normalize_axis(axis, ranks[0])), *parts)
 
 
@@ -204,7 +204,8 @@ def flip(x: Any, axis: Any = None) -> Variable:
 def roll(x: Any, shift: Any, axis: Any = None) -> Variable:
     """Elements moved by `shift` places along an axis; those that leave it come in at the other end, as NumPy's roll.
 
-    `shift` may be a symbolic integer scalar; shift and axis may be lists of equal length. By default the flattened tensor is rolled.
+    `shift` may be a symbolic integer scalar; shift and axis may be lists of equal length.  By default the flattened
+    tensor is rolled.
     """
     x = as_variable(x)
     if axis is None:

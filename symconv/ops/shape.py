@@ -121,8 +121,8 @@ class DimShuffle(Op):
     def infer(self, x: TensorType) -> tuple[TensorType, ...]:
         kept = [axis for axis in self.pattern if axis is not None]
         if x.ndim != self.ndim or len(set(kept)) != len(kept) or any(not 0 <= axis < x.ndim for axis in kept):
-            raise GraphTypeError(explain_error(f"a dimshuffle of rank {self.ndim} to {_pattern_text(self.pattern)} is impossible",
-                                               str(x), "name each axis at most once, 'x' for a new one"))
+            wrong = f"a dimshuffle of rank {self.ndim} to {_pattern_text(self.pattern)} is impossible"
+            raise GraphTypeError(explain_error(wrong, str(x), "name each axis at most once, 'x' for a new one"))
         for axis in self.dropped:
             if x.shape[axis] not in (None, 1):
                 raise ShapeError(explain_error(f"axis {axis} is dropped, so its size must be 1",
@@ -264,7 +264,7 @@ def flatten(x: Any, ndim: int = 1) -> Variable:
 
 
 def dimshuffle(x: Any, pattern: Sequence[Any]) -> Variable:
-    """Axes in the order of `pattern`: axis numbers, and "x" (or None) for a new axis of size 1; axes left out must have size 1.
+    """Axes in the order of `pattern`: numbers, and "x" (or None) for a new axis of size 1; those left out must have size 1.
 
     The pattern that changes nothing gives x itself.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..errors import ShapeError, explain_error
 
@@ -72,7 +73,7 @@ def reshaped_strides(shape: tuple[int, ...], strides: tuple[int, ...], result: t
     while first_old < len(old) and first_new < len(result):
         end_old, end_new = _matched_group(old, first_old, result, first_new)
         group = old[first_old:end_old]
-        if any(left[1] != right[0] * right[1] for left, right in zip(group, group[1:], strict=False)):
+        if any(left[1] != right[0] * right[1] for left, right in pairwise(group)):
             return None
         stride = group[-1][1]
         for axis in range(end_new - 1, first_new - 1, -1):
@@ -104,5 +105,5 @@ def check_broadcasts_to(old: Sequence[int | None], new: Sequence[int | None]) ->
     for distance, size in enumerate(reversed(old), start=1):
         wanted = new[-distance]
         if size is not None and wanted is not None and size not in (1, wanted):
-            raise ShapeError(explain_error(f"axis {len(old) - distance} of size {size} does not broadcast to size {wanted}", text,
-                                           "a size must be 1 or the wanted one, counted from the last axis"))
+            wrong = f"axis {len(old) - distance} of size {size} does not broadcast to size {wanted}"
+            raise ShapeError(explain_error(wrong, text, "a size must be 1 or the wanted one, counted from the last axis"))

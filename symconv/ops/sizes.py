@@ -92,7 +92,7 @@ def joined_size(sizes: Sequence[Size]) -> Size:
 
 
 def vector_sizes(vector: Variable, depth: int = 8) -> list[Size] | None:
-    """The elements of an integer vector as sizes: of a shape, of a part of one, of sizes joined; None where it is another."""
+    """The elements of an integer vector as sizes: of a shape, of a part of one, of sizes joined; else None."""
     node = vector.apply
     if node is not None and depth:
         if isinstance(node.op, Shape):
@@ -115,7 +115,7 @@ def _composed_sizes(node: Apply, depth: int) -> list[Size] | None:
     match node.op:
         case Subtensor((Slice() as part,)) if len(node.inputs) == 1:
             sizes = vector_sizes(first, depth)
-            return None if sizes is None else sizes[slice(*part.bounds)]
+            return None if sizes is None else sizes[part.fixed]
         case Concatenate():
             parts = [vector_sizes(each, depth) for each in node.inputs]
             return [size for part in parts for size in part or ()] if None not in parts else None
@@ -188,7 +188,7 @@ def _is_small(node: Apply) -> bool:
     if isinstance(node.op, Shape):
         return node.inputs[0].type.is_static
     types = [each.type for each in (*node.inputs, *node.outputs)]
-    return all(type.is_static and known_product(type.shape) <= _LARGEST_WALK and not dtypes.is_float(type.dtype)
+    return all(type.is_static and math.prod(type.static_shape) <= _LARGEST_WALK and not dtypes.is_float(type.dtype)
                for type in types)
 
 
