@@ -1,0 +1,80 @@
+"""Runs a list of built kernels in one C call that holds no lock of Python's (`templates/driver.c.j2`)."""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..config import config
+from .templates import render_kernel
+from .toolchain import build_sources
+
+Array = np.ndarray[Any, Any]
+Reference = tuple[int, int]
+_STEP = np.dtype([("kernel", np.uint64), ("references", np.uint64), ("n_references", np.int64), ("sizes", np.uint64)])
+
+
+class _Fork:
+    """Whether this process is a forked child: GNU OpenMP's threads do not survive a fork, and waiting for them never ends."""
+
+    child = False
+
+
+def _mark_child() -> None:
+    _Fork.child = True
+
+
+os.register_at_fork(after_in_child=_mark_child)
+
+
+def kernel_threads() -> int:
+    """How many threads kernels may use in this process (0: OpenMP's own choice); one in a forked child."""
+    return 1 if _Fork.child else int(config.threads)
+
+
+@lru_cache(maxsize=4)
+def _run_function(cache_dir: str, compiler: str) -> Any:
+    """`sc_run`, typed; kept by the settings that its library depends on."""
+    source = render_kernel("driver.c.j2")
+    function = build_sources([source])[source].sc_run
+    function.restype = ctypes.c_int64
+    function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
+                         ctypes.c_void_p]
+    return function
+
+
+class CompiledProgram:
+    """Steps ready to run: each is a kernel's address, its buffers as (storage, byte offset), and its run-time numbers.
+
+    The caller keeps the kernels' libraries alive.  One object may be run by several threads at once if each call has
+    storages of its own: nothing here is written to after construction, but `pointers`, of which every call has its own.
+    """
+
+    def __init__(self, steps: Sequence[tuple[int, Sequence[Reference], Sequence[int]]]) -> None:
+        self.n_steps = len(steps)
+        references = [reference for _, step_references, _ in steps for reference in step_references]
+        self._references = np.array(references or [(0, 0)], np.int64).reshape(-1, 2)
+        self._sizes = np.array([size for _, _, sizes in steps for size in sizes] or [0], np.int64)
+        self._steps = np.zeros(max(1, self.n_steps), _STEP)
+        reference_at, size_at = self._references.ctypes.data, self._sizes.ctypes.data
+        for number, (address, step_references, sizes) in enumerate(steps):
+            self._steps[number] = (address, reference_at, len(step_references), size_at)
+            reference_at += 16 * len(step_references)
+            size_at += 8 * len(sizes)
+        self._steps_at = int(self._steps.ctypes.data)
+        self._pointers = ctypes.c_void_p * max([len(step_references) for _, step_references, _ in steps], default=1)
+        self._function = _run_function(config.cache_dir, config.compiler)
+
+    def run(self, storages: Any, seconds: Array | None = None, first: int = 0, last: int | None = None) -> tuple[int, int] | None:
+        """Run the steps from `first` up to `last` on storages (a ctypes array of pointers).
+
+        None, or (step, code) of the first step that met an error, after which nothing is run.  `seconds`, a float64 array with a
+        place for every step, gets the time that each took.
+        """
+        result = self._function(self._steps_at, first, self.n_steps if last is None else last, storages, self._pointers(),
+                                kernel_threads(), None if seconds is None else seconds.ctypes.data)
+        return divmod(result, 256) if result else None
