@@ -26,7 +26,8 @@ from ..graph import Apply, Op, TensorType, Variable, apply_op
 from .constants import constant
 from .elementwise import cast
 from .philox import philox_words
-from .sizes import Size, as_sizes, joined_size, known_sizes, size_vector
+from .shape import Size
+from .sizes import as_sizes, joined_size, known_sizes, size_vector
 
 Array = np.ndarray[Any, Any]
 DISTRIBUTIONS = ("bits", "uniform", "normal")

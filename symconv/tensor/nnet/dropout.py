@@ -10,7 +10,7 @@ from ...ops.axes import normalize_axes
 from ...ops.constants import as_variable
 from ...ops.elementwise import where
 from ...ops.promotion import float_dtype
-from ...ops.sizes import shape_sizes
+from ...ops.shape import shape_sizes
 from ..random import RandomStream
 
 __all__ = ["dropout"]

@@ -13,7 +13,8 @@ from ...ops.creation import arange
 from ...ops.elementwise import log, log1p, neq, softplus, where
 from ...ops.integer_indexing import Gather
 from ...ops.promotion import float_dtype
-from ...ops.sizes import joined_size, shape_sizes
+from ...ops.shape import shape_sizes
+from ...ops.sizes import joined_size
 from ...ops.softmax import log_softmax
 
 __all__ = ["binary_crossentropy", "categorical_crossentropy", "sigmoid_binary_crossentropy", "softmax_cross_entropy"]

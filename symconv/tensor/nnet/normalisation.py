@@ -15,7 +15,8 @@ from ...ops.axes import normalize_axes
 from ...ops.constants import as_variable
 from ...ops.elementwise import rsqrt, sqrt, square
 from ...ops.pooling import Pool
-from ...ops.sizes import Size, joined_size, size_of
+from ...ops.shape import Size, size_of
+from ...ops.sizes import joined_size
 
 __all__ = ["batch_normalization_test", "batch_normalization_train", "group_normalization", "instance_normalization",
            "layer_normalization", "local_response_normalization"]
