@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..graph.operators import register_meanings
-from . import axis_moves, constants, elementwise, indexing, joining, linalg, reductions, shape, statistics
+from . import axis_moves, constants, creation, elementwise, indexing, joining, linalg, reductions, shape, statistics
 
 register_meanings({name: getattr(elementwise, name) for name in (
     "add", "sub", "mul", "true_div", "floor_div", "mod", "pow", "and_", "or_", "xor", "invert", "neg", "abs",
@@ -15,3 +15,4 @@ register_meanings({name: getattr(shape, name) for name in ("shape", "reshape", "
 register_meanings({name: getattr(axis_moves, name) for name in ("transpose", "squeeze", "size")})
 register_meanings({name: getattr(indexing, name) for name in ("getitem", "length", "iterate", "take")})
 register_meanings({"repeat": joining.repeat})
+register_meanings({"zeros_like": creation.zeros_like})
