@@ -94,6 +94,11 @@ def shape_padright(x: Any, count: int = 1) -> Variable:
     return dimshuffle(x, list(range(x.ndim)) + [None] * count)
 
 
+def shape_padaxis(x: Any, axis: int) -> Variable:
+    """One new axis of size 1, which is `axis` of the result."""
+    return expand_dims(x, axis)
+
+
 def size(x: Any) -> Variable:
     """The number of elements as an int64 scalar; a constant where every size is static."""
     return as_variable(joined_size(shape_sizes(as_variable(x))), "int64")

@@ -70,6 +70,11 @@ def concatenate(tensors: Sequence[Any], axis: int = 0) -> Variable:
     return apply_op(Concatenate(normalize_axis(axis, ranks[0])), *parts)
 
 
+def join(axis: int, *tensors: Any) -> Variable:
+    """Theano's order of `concatenate`: the axis, then the tensors."""
+    return concatenate(tensors, axis)
+
+
 def stack(tensors: Sequence[Any], axis: int = 0) -> Variable:
     """Tensors of one shape joined along a new axis, which is `axis` of the result.
 

@@ -219,11 +219,12 @@ def size_of(x: Variable, axis: int) -> Size:
     return apply_op(Subtensor((axis,)), apply_op(Shape(), x)) if size is None else size
 
 
-def reshape(x: Any, shape: Any) -> Variable:
+def reshape(x: Any, shape: Any, ndim: int | None = None) -> Variable:
     """x with the same elements in row-major order in another shape.
 
     `shape` is a size or a sequence of sizes: ints (one may be -1: what remains), symbolic integer scalars such as
-    `y.shape[0]`; or a symbolic integer vector of statically known length.  Raises ShapeError where sizes do not fit.
+    `y.shape[0]`; or a symbolic integer vector.  `ndim` is asked for where the length of such a vector is not known statically.
+    Raises ShapeError where sizes do not fit.
 
     >>> reshape(np.zeros((2, 6)), (3, -1)).type.shape
     (3, 4)
@@ -231,7 +232,11 @@ def reshape(x: Any, shape: Any) -> Variable:
     from .sizes import as_sizes, known_sizes, rest_of, size_vector
 
     x = as_variable(x)
+    if ndim is not None and isinstance(shape, Variable) and shape.type.shape == (None,):
+        return apply_op(Reshape(ndim), x, shape.astype("int64"))
     sizes = as_sizes(shape, "a reshape")
+    if ndim not in (None, len(sizes)):
+        raise ShapeError(explain_error(f"a new shape of {ndim} sizes was announced", f"{len(sizes)} sizes"))
     known = reshaped(x.type.shape, known_sizes(sizes))
     if None in known:
         known = rest_of(x, sizes, known)

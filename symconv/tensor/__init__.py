@@ -29,5 +29,6 @@ from .constructors import (
     vectors,
 )
 from .math import *  # noqa: F403
+from .shaping import *  # noqa: F403
 
 globals().update(TYPED)
