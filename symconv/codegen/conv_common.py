@@ -1,0 +1,159 @@
+"""What the convolution kernels have in common: the geometry as numbers, the epilogue as C, reasons to refuse."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+from ..ops.conv_problem import ConvProblem
+from ..ops.convolution import Conv
+from ..ops.epilogue import CHANNEL, Epilogue
+from ..ops.spec import Kind
+from .gemm_tile import GemmTile
+from .kernel import Problem
+from .scalar_printer import load, print_program, storage_type
+
+Triple = tuple[int, int, int]
+
+
+def conv_problem(problem: Problem) -> ConvProblem:
+    """The convolution of a problem, its padding known in numbers."""
+    return cast(Conv, problem.op).problem(problem.inputs, problem.outputs[0])
+
+
+def refuse_types(problem: Problem) -> str | None:
+    """Why the float kernels cannot run the problem: dtypes, or what sums are taken in."""
+    op = cast(Conv, problem.op)
+    dtype = problem.inputs[0].dtype
+    if dtype not in ("float32", "float64"):
+        return f"it computes float32 and float64, not {dtype}"
+    if op.spec.accumulator(dtype) != dtype:
+        return f"it sums {dtype} in {dtype}, not in {op.spec.accumulator(dtype)}"
+    if problem.outputs[0].dtype != dtype:
+        return f"its result has the dtype of its operands, {dtype}, not {problem.outputs[0].dtype}"
+    return None
+
+
+def refuse_epilogue(epilogue: Epilogue, dtype: str) -> str | None:
+    """Why an epilogue cannot be fused into a convolution of float32 or float64 operands."""
+    if dtype not in ("float32", "float64"):
+        return f"the convolution kernels compute float32 and float64, not {dtype}"
+    if epilogue.dtype != dtype:
+        return f"the result would have the dtype {epilogue.dtype}, not that of the operands, {dtype}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A convolution as the kernels take it: three spatial axes (leading ones of size 1), channels counted in a group.
+
+    `rows` are the channels of the result and `channels` those that are summed over; for WGRAD as for FPROP.
+    """
+
+    batch: int
+    groups: int
+    rows: int
+    channels: int
+    inside: Triple
+    outside: Triple
+    kernel: Triple
+    stride: Triple
+    dilation: Triple
+    pad: Triple
+    flip: bool
+
+    @property
+    def taps(self) -> int:
+        """Elements of a kernel."""
+        return math.prod(self.kernel)
+
+    @property
+    def pixels(self) -> int:
+        """Result pixels of all images (for WGRAD those of y)."""
+        return self.batch * math.prod(self.outside)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The first 23 run-time sizes of every kernel, in the order of the struct Geometry of conv_geometry.c.j2."""
+        return (self.batch, self.groups, self.rows, self.channels, *self.inside, *self.outside, *self.kernel, *self.stride,
+                *self.dilation, *self.pad, int(self.flip))
+
+
+def make_geometry(conv: ConvProblem) -> Geometry:
+    """The geometry of a problem; a 1x1 kernel without stride and padding becomes one of rank 1."""
+    spec, y_shape = conv.spec, conv.y_shape
+    shapes = {"x": conv.x_shape[2:], "y": y_shape[2:]}
+    forward = conv.kind is not Kind.DGRAD
+    inside, outside = (shapes["x"], shapes["y"]) if forward else (shapes["y"], shapes["x"])
+    filters, channels = conv.w_shape[0] // spec.groups, conv.w_shape[1]
+    rows, summed = (filters, channels) if forward else (channels, filters)
+    kernel = conv.w_shape[2:]
+    if math.prod(kernel) == 1 and set(spec.stride) == {1} and not any(spec.pad_lo + spec.pad_hi):
+        inside = outside = (math.prod(inside),)
+        one = (1, 1, 1)
+        return Geometry(conv.x_shape[0], spec.groups, rows, summed, _triple(inside), _triple(outside), one, one, one, (0, 0, 0),
+                        False)
+    return Geometry(conv.x_shape[0], spec.groups, rows, summed, _triple(inside), _triple(outside), _triple(kernel),
+                    _triple(spec.stride), _triple(spec.dilation), _triple(spec.pad_lo, 0), spec.flip)
+
+
+def _triple(values: tuple[int, ...], fill: int = 1) -> Triple:
+    full = (fill,) * (3 - len(values)) + tuple(values)
+    return full[0], full[1], full[2]
+
+
+@dataclass(frozen=True, slots=True)
+class EpilogueText:
+    """An epilogue as C for conv_epilogue.c.j2: declarations, statements over `sum` for one element, and their value."""
+
+    result_type: str
+    text: str
+    before: tuple[str, ...]
+    lines: tuple[str, ...]
+    value: str
+    first_buffer: int
+    workspace_buffer: int
+
+
+def make_epilogue(problem: Problem, tile: GemmTile) -> EpilogueText:
+    """The C of the problem's epilogue; without one, sums are stored as they are."""
+    op = cast(Conv, problem.op)
+    first, last = 1 + op.n_core_inputs, 1 + len(problem.inputs)
+    if op.epilogue is None:
+        return EpilogueText(tile.c_type, "", (), (), "sum", first, last)
+    before, names = [], ["sum"]
+    for number, (place, dtype) in enumerate(zip(op.epilogue.operands, op.epilogue.program.inputs[1:], strict=True)):
+        c_type = storage_type(dtype)
+        array = f"(({'const ' + c_type} *)operands[{number}])"
+        if place == CHANNEL:
+            before.append(f"const {load_type(dtype)} channel_{number} = {load(dtype, f'{array}[channel]')};")
+            names.append(f"channel_{number}")
+        else:
+            before.append(f"const {c_type} *restrict full_{number} = operands[{number}];")
+            names.append(load(dtype, f"full_{number}[place]"))
+    printed = print_program(op.epilogue.program, names)
+    return EpilogueText(tile.c_type, f", then {op.epilogue}", tuple(before), printed.lines or ("(void)sum;",),
+                        printed.outputs[0], first, last)
+
+
+def load_type(dtype: str) -> str:
+    """The C type of a value once it is loaded."""
+    return "float" if dtype in ("float16", "bfloat16") else storage_type(dtype)
+
+
+def epilogue_suffix(problem: Problem) -> str:
+    """What a kernel's name says of its epilogue."""
+    epilogue = cast(Conv, problem.op).epilogue
+    if epilogue is None:
+        return ""
+    return "".join(f"_{word.replace(':', '_')}" for word in str(epilogue).split("+") if word)
+
+
+def minimal_bytes(problem: Problem) -> int:
+    """Bytes read and written at least."""
+    return sum(operand.nbytes for operand in problem.inputs + problem.outputs)
+
+
+def align(nbytes: int) -> int:
+    """Rounded up to whole cache lines."""
+    return -(-nbytes // 64) * 64
