@@ -133,7 +133,7 @@ def _arithmetic(op: str, arguments: Sequence[str], dtype: str) -> str:
 Printer = Callable[[Sequence[str], str, str, str], str]
 _SPECIAL: dict[str, Printer] = {
     "pow": lambda a, f, suffix, narrow: f"sc_pow_{suffix}({a[0]}, {a[1]})" if narrow else f"pow{f}({a[0]}, {a[1]})",
-    "masked_mul": lambda a, f, suffix, narrow: f"{a[0]} == 0 ? 0 : {a[0]} * {a[1]}",
+    "masked_mul": lambda a, f, suffix, narrow: f"({a[0]} == 0) | ({a[1]} == 0) ? 0 : {a[0]} * {a[1]}",
     "neg": lambda a, f, suffix, narrow: f"{narrow}(-{a[0]})",
     "invert": lambda a, f, suffix, narrow: f"{narrow}(~{a[0]})",
     "abs": lambda a, f, suffix, narrow: f"sc_abs_{suffix}({a[0]})" if narrow else f"fabs{f}({a[0]})",

@@ -156,7 +156,7 @@ floor_div = _number_binary("floor_div", "Quotient rounded down (Python's //); in
 mod = _number_binary("mod", "Remainder with the divisor's sign (Python's %); integers by 0 give 0", "int8")
 maximum = _number_binary("maximum", "The larger one; NaN wins")
 minimum = _number_binary("minimum", "The smaller one; NaN wins")
-masked_mul = _number_binary("masked_mul", "a * b of floats, but 0 where a is 0, also where b is infinite or NaN")
+masked_mul = _number_binary("masked_mul", "Product of floats in which 0 times infinity or NaN is 0")
 arctan2 = _float_binary("arctan2", "Angle of the point (b, a)")
 logaddexp = _float_binary("logaddexp", "log(exp(a) + exp(b)) without overflow")
 

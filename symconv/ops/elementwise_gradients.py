@@ -5,7 +5,7 @@ shape; `elementwise_gradient` sums them over what was broadcast.  Operations tha
 sign, …) are constant wherever they have a derivative: None.
 
 What `where` masks stays masked: a cotangent that went through the gradient of a `where` is multiplied with `masked_mul`,
-whose product with 0 is 0 also where the local derivative is infinite or NaN: `where(x > 0, log(x), 0)` has gradient 0 at 0.
+in which 0 times an infinite or NaN local derivative is 0: `where(x > 0, log(x), 0)` has gradient 0 at 0.
 """
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _integer_pow(a: Array, b: Array) -> Array:
 
 
 def _masked_mul(a: Array, b: Array) -> Array:
-    return np.where(a == 0, np.zeros((), a.dtype), a * b)
+    return np.where((a == 0) | (b == 0), np.zeros((), a.dtype), a * b)
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -80,7 +80,7 @@ _ROWS = (
     ScalarOp("add", 2, "iuf", "same", np.add, "+", True),
     ScalarOp("sub", 2, "iuf", "same", np.subtract, "-"),
     ScalarOp("mul", 2, "iuf", "same", np.multiply, "*", True),
-    ScalarOp("masked_mul", 2, "f", "same", _masked_mul),  # 0 where a is 0, whatever b is (also inf, NaN); else a * b
+    ScalarOp("masked_mul", 2, "f", "same", _masked_mul, "", True),  # the product, but 0 * inf and 0 * NaN are 0
     ScalarOp("true_div", 2, "f", "same", np.true_divide, "/"),
     ScalarOp("floor_div", 2, "iuf", "same", _floor_div, "//"),
     ScalarOp("mod", 2, "iuf", "same", np.mod, "%"),

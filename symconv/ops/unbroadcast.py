@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from ..errors import GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
+from .elementwise import Elementwise
 from .reductions import Reduce
 
 
@@ -76,8 +78,44 @@ def _may_stretch(axis: int, g: Variable, like: Variable, beside: Sequence[Variab
     """Whether the axis (counted from the last: -1, -2, …) of `like`, of unknown size, may have been stretched."""
     if g.type.shape[axis] == 1:
         return False
-    rest = None if beside is None else [other for other in beside if other is not like and -axis <= other.ndim]
-    return rest is None or any(other.type.shape[axis] != 1 for other in rest)
+    if beside is None:
+        return True
+    origin = shape_origin(like)
+    return any(-axis <= other.ndim and other.type.shape[axis] != 1 and shape_origin(other) is not origin for other in beside)
+
+
+def shape_origin(variable: Variable) -> Variable:
+    """A variable that is known to have the same shape: where elementwise operations on one variable lead back to.
+
+    Each node is looked at once in its life.
+    """
+    stack = [] if variable.apply is None else [variable.apply]
+    while stack:
+        wide = _shape_givers(stack[-1])
+        waiting = [each.apply for each in wide if each.apply is not None and each.apply not in _origins]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        node = stack.pop()
+        roots = {_origin(each) for each in wide}
+        root = roots.pop() if len(roots) == 1 else None
+        _origins[node] = root if root is not None and root.ndim == node.outputs[0].ndim else None
+    return _origin(variable)
+
+
+_origins: WeakKeyDictionary[Apply, Variable | None] = WeakKeyDictionary()
+
+
+def _origin(variable: Variable) -> Variable:
+    found = None if variable.apply is None else _origins[variable.apply]
+    return variable if found is None else found
+
+
+def _shape_givers(node: Apply) -> list[Variable]:
+    """The inputs that give an elementwise node its shape, without those of size 1 throughout; none for other nodes."""
+    if not isinstance(node.op, Elementwise):
+        return []
+    return [each for each in node.inputs if any(size != 1 for size in each.type.shape)]
 
 
 def broadcast_like(x: Variable, like: Variable) -> Variable:
