@@ -14,6 +14,8 @@ from .kernel import Problem
 from .scalar_printer import load, print_program, storage_type
 
 Triple = tuple[int, int, int]
+TAP_BYTES, SEGMENT_BYTES, RUN_BYTES = 48, 48, 24
+"""Bytes of the structs Tap, Segment and Run of conv_geometry.c.j2."""
 
 
 def conv_problem(problem: Problem) -> ConvProblem:

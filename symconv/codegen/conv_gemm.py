@@ -4,6 +4,8 @@ from __future__ import annotations
 from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import (
+    RUN_BYTES,
+    TAP_BYTES,
     Geometry,
     align,
     conv_problem,
@@ -19,8 +21,6 @@ from .kernel import Kernel, Problem
 from .templates import render_kernel
 
 _TASK_PANELS = 12
-_RUN_BYTES = 24
-_TAP_BYTES = 48
 
 
 class ConvGemm(Implementation):
@@ -64,9 +64,9 @@ def _scratch_numbers(geometry: Geometry, tile: GemmTile, block: GemmBlock, kind:
     panels = align(panels * tile.itemsize) // tile.itemsize
     taps = min(geometry.taps, block.depth)
     runs = taps * tile.columns
-    scratch = align(panels * tile.itemsize + runs * _RUN_BYTES + (taps + 1) * 8)
+    scratch = align(panels * tile.itemsize + runs * RUN_BYTES + (taps + 1) * 8)
     turned = geometry.groups * geometry.rows * geometry.channels * geometry.taps if kind is Kind.DGRAD else 0
-    workspace = _TAP_BYTES * geometry.taps + turned * tile.itemsize
+    workspace = TAP_BYTES * geometry.taps + turned * tile.itemsize
     turned += (align(workspace) - workspace) // tile.itemsize
     numbers = (target.threads, panels, runs, scratch, turned, int(flops < PARALLEL_FLOPS))
     return numbers, align(workspace) + scratch * target.threads

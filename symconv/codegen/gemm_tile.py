@@ -57,6 +57,11 @@ class GemmTile:
         return 2 * self.lanes
 
     @property
+    def transpose_rounds(self) -> int:
+        """Rounds of interleaving that transpose a square of `lanes` vectors."""
+        return self.lanes.bit_length() - 1
+
+    @property
     def suffix(self) -> str:
         """What kernel names call the dtype and the vector width (`f32_v32`)."""
         return f"{'f32' if self.dtype == 'float32' else 'f64'}_v{self.vector_bytes}"

@@ -57,8 +57,8 @@ def _run(conv: ConvProblem, x: Array, w: Array, y: Array) -> Array:
         elif conv.kind is Kind.DGRAD:
             made_x[window] += np.einsum("ngk...,gkc->ngc...", grouped_y, weight)
         else:
-            made_w[(..., *tap)] = np.einsum("ngcp,ngkp->gkc", padded[window].reshape(n, groups, conv.w_shape[1], -1),
-                                            grouped_y.reshape(n, groups, conv.w_shape[0] // groups, -1))
+            axes = "pqr"[:spec.ndim]
+            made_w[(..., *tap)] = np.einsum(f"ngc{axes},ngk{axes}->gkc", padded[window], grouped_y)
     inside = tuple(slice(low, low + size) for size, (low, _) in zip(conv.x_shape[2:], pads, strict=True))
     made_x = made_x[(slice(None), slice(None), slice(None), *inside)]
     return {"y": made_y, "x": made_x, "w": made_w}[conv.kind.produces].reshape(conv.result_shape)

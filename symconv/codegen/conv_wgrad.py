@@ -1,0 +1,75 @@
+"""WGRAD as an implicit matrix product over the pixels of all images, for any spec."""
+from __future__ import annotations
+
+from ..ops.spec import Kind
+from ..target import Target
+from .conv_common import (
+    RUN_BYTES,
+    SEGMENT_BYTES,
+    TAP_BYTES,
+    Geometry,
+    align,
+    conv_problem,
+    epilogue_suffix,
+    make_epilogue,
+    make_geometry,
+    minimal_bytes,
+    refuse_types,
+)
+from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_tile
+from .implementation import Implementation
+from .kernel import Kernel, Problem
+from .templates import render_kernel
+
+_TASK_ROWS = 288
+_TASK_PANELS = 8
+_TASKS = 16
+"""Tasks that there should be at least: where filters and channels give fewer, the pixels are sliced."""
+
+
+class ConvWgrad(Implementation):
+    """Patches (rows that run along the pixels) times the response, transposed while it is packed."""
+
+    name = "conv_wgrad_gemm"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only WGRAD of float32 and float64."""
+        if conv_problem(problem).kind is not Kind.WGRAD:
+            return "it makes filter gradients, not images or responses"
+        return refuse_types(problem)
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """A share of the peak that falls with few filters, and the copying of patches."""
+        geometry, tile = make_geometry(conv_problem(problem)), make_tile(problem.inputs[0].dtype, target)
+        patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels
+        columns = -(-geometry.rows // tile.lanes) * tile.lanes
+        copied = patches + geometry.groups * columns * geometry.pixels
+        seconds = compute_seconds(2 * patches * columns, tile.dtype, target, 0.7)
+        return START_SECONDS + seconds + copied * tile.itemsize * 2 / COPY_BYTES / target.threads
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds the taps, the partial sums of every slice, and each thread's packed operands."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        block = GemmBlock(128, 0, _TASK_ROWS, _TASK_PANELS * tile.columns)
+        name = f"sc_conv_wgrad_gemm_{tile.suffix}{epilogue_suffix(problem)}"
+        source = render_kernel("conv_wgrad.c.j2", function=name, kind="wgrad", tile=tile, block=block,
+                               epilogue=make_epilogue(problem, tile), task_rows=_TASK_ROWS, task_panels=_TASK_PANELS)
+        slices = count_slices(geometry, tile, block)
+        panels = -(-geometry.rows // tile.columns)
+        partial = slices * geometry.groups * panels * tile.columns * geometry.channels * geometry.taps
+        head = TAP_BYTES * geometry.taps + partial * tile.itemsize
+        partial += (align(head) - head) // tile.itemsize
+        scratch = (_TASK_PANELS * tile.columns * block.depth + _TASK_ROWS * (block.depth + tile.lanes)) * tile.itemsize
+        scratch = align(scratch + block.depth * (SEGMENT_BYTES + RUN_BYTES))
+        numbers = (*geometry.numbers, target.threads, slices, partial, scratch, int(conv.flops < PARALLEL_FLOPS))
+        return Kernel(name, source, numbers, align(head) + scratch * target.threads, flops=conv.flops,
+                      bytes=minimal_bytes(problem))
+
+
+def count_slices(geometry: Geometry, tile: GemmTile, block: GemmBlock) -> int:
+    """Into how many slices the pixels are cut; it depends on sizes only, so that the bits do not depend on the threads."""
+    row_tasks = -(-geometry.channels * geometry.taps // _TASK_ROWS)
+    column_tasks = -(-geometry.rows // (_TASK_PANELS * tile.columns))
+    tasks = max(1, geometry.groups * row_tasks * column_tasks)
+    return max(1, min(-(-_TASKS // tasks), geometry.pixels // (4 * block.depth)))

@@ -1,0 +1,12 @@
+"""The convolution implementations of the CPU; the selector takes the one with the smallest estimate that does not refuse."""
+from __future__ import annotations
+
+from ..ops.convolution import Conv
+from .conv_common import refuse_epilogue
+from .conv_gemm import ConvGemm
+from .conv_wgrad import ConvWgrad
+
+__all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
+
+CONV_IMPLEMENTATIONS = (ConvGemm(), ConvWgrad())
+IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}
