@@ -36,7 +36,9 @@ class Profile:
         if entry is None:
             entry = self.programs[id(program)] = ProgramProfile(program, step_seconds=np.zeros(len(program.steps)))
         start = time.perf_counter()
-        results = program.run(arrays, entry.step_seconds)
+        step_seconds = np.zeros(len(program.steps))
+        results = program.run(arrays, step_seconds)
+        entry.step_seconds += step_seconds
         entry.seconds += time.perf_counter() - start
         entry.calls += 1
         return results

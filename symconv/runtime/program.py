@@ -99,7 +99,7 @@ class Program:
     def run(self, arrays: dict[Variable, Array], times: Array | None = None) -> list[Array]:
         """Run on arrays of the bound leaves; gives the arrays of the outputs, then of the swapped updates.
 
-        `times`: seconds of every step are added to it.
+        `times`, float64 with a place for every step, gets the seconds that each took.
         """
         pointers = self._pointers
         for leaf, slot in self._leaf_slots:
@@ -173,8 +173,8 @@ class Program:
 def _describe_place(place: Place) -> str:
     storage, operand = place.storage, place.operand
     where = str(storage) if storage.alias is None else f"{storage}={storage.home}"
-    view = "" if place.is_whole else f"+{place.offset} strides {list(operand.strides)}"
-    return f"{where}{view} {operand.dtype}{list(operand.shape)}".replace(" ", "").replace("strides", " strides ")
+    view = "" if place.is_whole else f"+{place.offset} strides ({','.join(map(str, operand.strides))})"
+    return f"{where}{view} {operand.dtype}[{','.join(map(str, operand.shape))}]"
 
 
 def _timed(action: Callable[[], None], times: Array | None, position: int) -> None:
@@ -185,6 +185,6 @@ def _timed(action: Callable[[], None], times: Array | None, position: int) -> No
 
     start = time.perf_counter()
     action()
-    times[position] += time.perf_counter() - start
+    times[position] = time.perf_counter() - start
 
 
