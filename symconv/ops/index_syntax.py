@@ -70,15 +70,15 @@ def _entries(raw: Any, x: TensorType) -> list[Any]:
         raise GraphTypeError(explain_error("a bool is no index", repr(raw), "use an int, or None for a new axis"))
     if not isinstance(raw, (Variable, np.ndarray, list, tuple)):
         return [_integer(raw, "an index")]
-    array = _index_array(raw)
+    array = index_array(raw)
     if array.ndim == 0:
         return [_integer(array, "an index")]
     return _mask_positions(array, x) if array.dtype == "bool" else [array]
 
 
-def _index_array(raw: Any) -> Variable:
-    empty_list = isinstance(raw, (list, tuple)) and not isinstance(raw, Variable) and np.size(raw) == 0
-    array = constant(raw, "int64") if empty_list else as_variable(raw)
+def index_array(raw: Any) -> Variable:
+    """Indices as an int64 variable (a bool one stays as it is); an empty list holds no integers but is one of them."""
+    array = constant(raw, "int64") if isinstance(raw, (list, tuple)) and not raw else as_variable(raw)
     if dtypes.is_float(array.dtype):
         raise GraphTypeError(explain_error("an index is made of integers", f"{array!r} of type {array.type}", "cast it"))
     return array if array.dtype == "bool" else array.astype("int64")

@@ -14,7 +14,7 @@ from ..graph import Apply, Constant, Variable, apply_op
 from .axes import normalize_axis
 from .basic_indexing import INPUT, IncSubtensor, Slice, Subtensor, checked_index, slice_bounds
 from .constants import as_variable, constant
-from .index_syntax import IndexEntry, ParsedIndex, Range, parse_index
+from .index_syntax import IndexEntry, ParsedIndex, Range, index_array, parse_index
 from .integer_indexing import Gather, ScatterAdd, ScatterSet
 from .promotion import common_dtype
 from .shape import DimShuffle, Shape, dimshuffle, flatten
@@ -224,18 +224,12 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Variable:
 
     The axes of `indices` stand in the place of `axis`.  Raises IndexRangeError at run time for an index outside the axis.
     """
-    x = as_variable(x)
-    if axis is None:
-        return getitem(flatten(x), _array_or_integer(indices))
-    return getitem(x, (*[slice(None)] * normalize_axis(axis, x.ndim), _array_or_integer(indices)))
-
-
-def _array_or_integer(indices: Any) -> Any:
-    """Lists and tuples as arrays, so that a tuple is one index."""
-    array = as_variable(indices)
+    x, array = as_variable(x), index_array(indices)
     if array.dtype == "bool":
         raise GraphTypeError(explain_error("take needs integers", str(array.type)))
-    return array
+    if axis is None:
+        return getitem(flatten(x), array)
+    return getitem(x, (*[slice(None)] * normalize_axis(axis, x.ndim), array))
 
 
 def length(x: Variable) -> int:

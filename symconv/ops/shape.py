@@ -58,9 +58,11 @@ def _check_shape_input(what: str, ndim: int, shape: TensorType) -> None:
                                            str(shape)))
 
 
-def _bound_sizes(what: str, known: StaticShape | None, sizes: Array) -> tuple[int, ...]:
+def _bound_sizes(what: str, op: Reshape | BroadcastTo, sizes: Array) -> tuple[int, ...]:
     """The sizes found when shapes are bound; a ShapeError where they contradict what was known."""
-    found = tuple(int(size) for size in sizes)
+    found, known = tuple(int(size) for size in sizes), op.known
+    if len(found) != op.ndim:
+        raise ShapeError(explain_error(f"{what} was built for rank {op.ndim}", f"the sizes {shape_text(found)}"))
     for axis, (expected, size) in enumerate(zip(known or found, found, strict=True)):
         if expected is not None and size not in (expected, -1):
             raise ShapeError(explain_error(f"{what} was built for the shape {shape_text(known or ())}",
@@ -84,15 +86,15 @@ class Reshape(Op):
         return (x.with_shape(reshaped(x.shape, self.known or (None,) * self.ndim)),)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
-        return (types[0].with_shape(reshaped(types[0].shape, _bound_sizes("a reshape", self.known, values[1]))),)
+        return (types[0].with_shape(reshaped(types[0].shape, _bound_sizes("a reshape", self, values[1]))),)
 
     def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
         (gz,) = cotangents
         return (None if gz is None else reshape_like(gz, apply.inputs[0]), None)
 
     def reference(self, x: Array, shape: Array) -> tuple[Array, ...]:
-        sizes = reshaped(x.shape, [int(size) for size in shape])
-        return (x.reshape(TensorType(x.dtype.name, sizes).static_shape),)
+        (result,) = self.infer_bound([TensorType(x.dtype.name, x.shape)], {1: shape})
+        return (x.reshape(result.static_shape),)
 
     def view(self, shape: tuple[int, ...], strides: tuple[int, ...], result_shape: tuple[int, ...],
              constants: Mapping[int, Array]) -> tuple[int, tuple[int, ...]] | None:
@@ -171,7 +173,7 @@ class BroadcastTo(Op):
         return (x.with_shape(known),)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
-        sizes = _bound_sizes("a broadcast", self.known, values[1])
+        sizes = _bound_sizes("a broadcast", self, values[1])
         if any(size < 0 for size in sizes):
             raise ShapeError(explain_error("a broadcast takes sizes from 0", shape_text(sizes)))
         check_broadcasts_to(types[0].shape, sizes)
@@ -184,9 +186,8 @@ class BroadcastTo(Op):
         return (None if gz is None else unbroadcast(gz, apply.inputs[0]), None)
 
     def reference(self, x: Array, shape: Array) -> tuple[Array, ...]:
-        sizes = [int(size) for size in shape]
-        check_broadcasts_to(x.shape, sizes)
-        return (np.array(np.broadcast_to(x, sizes)),)
+        (result,) = self.infer_bound([TensorType(x.dtype.name, x.shape)], {1: shape})
+        return (np.array(np.broadcast_to(x, result.static_shape), order="C"),)
 
     def view(self, shape: tuple[int, ...], strides: tuple[int, ...], result_shape: tuple[int, ...],
              constants: Mapping[int, Array]) -> tuple[int, tuple[int, ...]] | None:
@@ -223,8 +224,8 @@ def reshape(x: Any, shape: Any, ndim: int | None = None) -> Variable:
     """x with the same elements in row-major order in another shape.
 
     `shape` is a size or a sequence of sizes: ints (one may be -1: what remains), symbolic integer scalars such as
-    `y.shape[0]`; or a symbolic integer vector.  `ndim` is asked for where the length of such a vector is not known statically.
-    Raises ShapeError where sizes do not fit.
+    `y.shape[0]`; or a symbolic integer vector.  `ndim` is needed where the length of such a vector is not static.  Raises
+    ShapeError where sizes do not fit.
 
     >>> reshape(np.zeros((2, 6)), (3, -1)).type.shape
     (3, 4)

@@ -43,6 +43,6 @@ fill = second
 __all__ = [
     "alloc", "arange", "broadcast_to", "concatenate", "dimshuffle", "expand_dims", "eye", "fill", "flatten", "flip", "full",
     "full_like", "getitem", "identity_like", "inc_subtensor", "join", "moveaxis", "one_hot", "ones", "ones_like", "pad",
-    "repeat", "reshape", "roll", "second", "set_subtensor", "shape", "shape_padaxis", "shape_padleft", "shape_padright", "size",
-    "split", "squeeze", "stack", "swapaxes", "take", "tile", "transpose", "tri", "tril", "triu", "zeros", "zeros_like",
+    "repeat", "reshape", "roll", "second", "set_subtensor", "shape", "shape_padaxis", "shape_padleft", "shape_padright",
+    "size", "split", "squeeze", "stack", "swapaxes", "take", "tile", "transpose", "tri", "tril", "triu", "zeros", "zeros_like",
 ]
