@@ -161,7 +161,10 @@ def _converted(value: Any, type: TensorType, what: str, allow_downcast: bool | N
     if isinstance(value, Variable):
         raise InputTypeError(explain_error(f"{what} takes an array", f"the symbolic variable {value!r}",
                                            "call .eval() on it, or use it when building the expression"))
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputTypeError(explain_error(f"{what} takes a numeric array of dtype {type.dtype}", str(error))) from None
     if array.dtype.kind in "OUSV" and array.dtype.name != "bfloat16":
         raise InputTypeError(explain_error(f"{what} takes a numeric array of dtype {type.dtype}",
                                            f"{value.__class__.__name__} of dtype {array.dtype}"))
