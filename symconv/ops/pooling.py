@@ -135,7 +135,7 @@ class AveragePoolGrad(Op):
     def infer(self, gz: TensorType, shape: TensorType) -> tuple[TensorType, ...]:
         result = gz.with_shape(self.known)
         _check_image(self.pool, result)
-        if shape != TensorType("int64", (len(self.known),)):
+        if not TensorType("int64", (len(self.known),)).accepts(shape):
             raise GraphTypeError(explain_error("the shape of a pooled input is an int64 vector of its rank", str(shape)))
         pooled = result.with_shape(self.pool.output_shape(self.known))
         _check_like(self, gz, pooled)
@@ -143,9 +143,11 @@ class AveragePoolGrad(Op):
         return (result.with_shape((*gz.meet(pooled).shape[:lead], *self.known[lead:])),)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
-        gz = types[0]
-        result = gz.with_shape([int(size) for size in values[1]])
-        _check_like(self, gz, result.with_shape(self.pool.output_shape(result.shape)))
+        (known,) = self.infer(*types)
+        result = known.with_shape([int(size) for size in values[1]])
+        if not known.accepts(result):
+            raise ShapeError(explain_error(f"the gradient of pooling was built for {known}", str(result)))
+        _check_like(self, types[0], result.with_shape(self.pool.output_shape(result.shape)))
         return (result,)
 
     def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:

@@ -55,17 +55,18 @@ class Random(Op):
     def infer(self, state: TensorType, shape: TensorType) -> tuple[TensorType, ...]:
         if not STATE_TYPE.accepts(state):
             raise GraphTypeError(explain_error("the state of a random stream is a uint64 vector (key, counter)", str(state)))
-        if shape != TensorType("int64", (len(self.known),)):
+        if not TensorType("int64", (len(self.known),)).accepts(shape):
             raise GraphTypeError(explain_error("the shape of a random tensor is an int64 vector of its rank", str(shape)))
         return (TensorType(self.dtype, self.known),)
 
     def infer_bound(self, types: Sequence[TensorType], values: Mapping[int, Array]) -> tuple[TensorType, ...]:
+        (known,) = self.infer(*types)
         sizes = tuple(int(size) for size in values[1])
         if any(size < 0 for size in sizes):
             raise ShapeError(explain_error("a random tensor has sizes from 0", str(sizes)))
-        if not TensorType(self.dtype, self.known).accepts(TensorType(self.dtype, sizes)):
-            raise ShapeError(explain_error(f"a random tensor was built for the shape {self.known}", str(sizes)))
-        return (TensorType(self.dtype, sizes),)
+        if not known.accepts(known.with_shape(sizes)):
+            raise ShapeError(explain_error(f"a random tensor was built for {known}", f"sizes {sizes}"))
+        return (known.with_shape(sizes),)
 
     def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
         return (None, None)

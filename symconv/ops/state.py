@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import InternalError
 from ..graph import Variable
 
@@ -14,15 +16,15 @@ _CONSTRUCTORS: list[Callable[..., Any]] = []
 
 
 def register_shared_constructor(constructor: Callable[..., Any]) -> None:
-    """Say what makes a shared variable: `constructor(value, name=…)`; the last one registered counts."""
+    """Say what makes a shared variable: `constructor(value, name=…, shape=…)`; the last one registered counts."""
     _CONSTRUCTORS[:] = [constructor]
 
 
 def make_shared(value: Any, name: str | None = None) -> Any:
-    """A shared variable with this initial value; it has `get_value`, `set_value` and `default_update`."""
+    """A shared variable of fixed shape with this initial value; it has `get_value`, `set_value` and `default_update`."""
     if not _CONSTRUCTORS:
         raise InternalError("no shared variable can be made: symconv.runtime.shared has not been imported")
-    variable = _CONSTRUCTORS[0](value, name=name)
+    variable = _CONSTRUCTORS[0](value, name=name, shape=np.shape(value))
     if not isinstance(variable, Variable):
         raise InternalError(f"the constructor of shared variables gave {variable!r}")
     return variable

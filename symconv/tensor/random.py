@@ -44,19 +44,18 @@ class RandomStream:
             dtype: a float dtype; `config.floatX` by default.
         """
         name = _float_name(dtype)
-        draw = self._draw("uniform", size, name)
         if _is_number(low, 0) and _is_number(high, 1):
-            return draw
-        start = _operand(low, name)
-        return draw * (_operand(high, name) - start) + start
+            return self._draw("uniform", size, name)
+        start, end = _operand(low, name), _operand(high, name)
+        return self._draw("uniform", size, name) * (end - start) + start
 
     def normal(self, size: Any = (), avg: Any = 0.0, std: Any = 1.0, dtype: Any = None) -> Variable:
         """Normal numbers of mean `avg` and deviation `std` (numbers or tensors that broadcast against `size`)."""
         name = _float_name(dtype)
+        mean, deviation = _operand(avg, name), _operand(std, name)
         draw = self._draw("normal", size, name)
-        if not _is_number(std, 1):
-            draw = draw * _operand(std, name)
-        return draw if _is_number(avg, 0) else draw + _operand(avg, name)
+        scaled = draw if _is_number(std, 1) else draw * deviation
+        return scaled if _is_number(avg, 0) else scaled + mean
 
     def bernoulli(self, size: Any = (), p: Any = 0.5, dtype: Any = "bool") -> Variable:
         """True (or 1, in another `dtype`) with probability `p`, a number or a tensor that broadcasts against `size`."""
@@ -72,8 +71,8 @@ class RandomStream:
             raise GraphTypeError(explain_error("random integers have an integer dtype", name))
         if not _surely(np.less, low, high):
             raise ArgumentError(explain_error("random integers need low < high", f"low={low!r} high={high!r}"))
-        start = _operand(low, "int64")
-        steps = floor(self._draw("uniform", size, "float64") * cast(_operand(high, "int64") - start, "float64"))
+        start, end = _operand(low, "int64"), _operand(high, "int64")
+        steps = floor(self._draw("uniform", size, "float64") * cast(end - start, "float64"))
         return cast(cast(steps, "int64") + start, name)
 
     def seed(self, seed: int | None = None) -> None:
