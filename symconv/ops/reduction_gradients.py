@@ -52,6 +52,8 @@ def _prod(op: Reduce, x: Variable, g: Variable) -> Variable:
 
 
 def _extremum(op: Reduce, x: Variable, g: Variable) -> Variable:
+    if not op.axes:
+        return g
     return e.where(first_winner(op.kind, x, op.axes), g, 0)
 
 

@@ -142,9 +142,11 @@ def sum_dtype(dtype: str) -> str:
 
 
 def reduce(kind: str, x: Any, axis: Any = None, keepdims: bool = False, dtype: str | None = None) -> Variable:
-    """The node of a reduction over the axes that the user wrote."""
+    """The node of a reduction over the axes that the user wrote; over none (also of a scalar) it is x itself, cast."""
     variable = as_variable(x)
     axes = tuple(sorted(normalize_axes(axis, variable.ndim)))
+    if not axes:
+        return as_variable(variable, dtype)
     return apply_op(Reduce(kind, axes, bool(keepdims), dtype or variable.dtype), variable)
 
 
