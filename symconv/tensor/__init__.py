@@ -9,6 +9,7 @@ from ..ops.constants import as_variable as as_tensor_variable
 from ..ops.constants import constant
 from ..ops.gradient_control import grad_clip, grad_scale, zero_grad
 from ..ops.stop_gradient import disconnected_grad
+from . import nnet, random, signal
 from .constructors import (
     TYPED,
     col,
