@@ -16,6 +16,7 @@ from ..errors import InternalError
 from ..graph import Op
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..target import Target
+from .boxes import scalar_type
 from .helpers import SUFFIXES
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
@@ -64,8 +65,8 @@ class PoolRows(_Pooling):
 
     def context(self, pool: Pool, dtype: str) -> dict[str, Any]:
         is_max = pool.mode == "max"
-        return {"accumulator": _scalar(dtype) if is_max else _sum_type(dtype), "initial": _least(dtype) if is_max else "0",
-                **_written_out(pool, True)}
+        return {"accumulator": scalar_type(dtype) if is_max else _sum_type(dtype),
+                "initial": _least(dtype) if is_max else "0", **_written_out(pool, True)}
 
 
 class MaxPoolScatter(_Pooling):
@@ -78,7 +79,7 @@ class MaxPoolScatter(_Pooling):
         return cast(MaxPoolGrad, problem.op).pool, problem.inputs[0], problem.inputs[1]
 
     def context(self, pool: Pool, dtype: str) -> dict[str, Any]:
-        scalar = _scalar(dtype)
+        scalar = scalar_type(dtype)
         return {"scatters": True, "other": "gx", "other_scalar": scalar, "row_arguments": "gx_image, gz_row",
                 "row_parameters": f"{scalar} *gx_image, const {scalar} *gz_row", "initial": _least(dtype),
                 **_written_out(pool, _are_apart(pool))}
@@ -94,7 +95,7 @@ class MaxPoolPick(_Pooling):
         return cast(MaxPoolGather, problem.op).pool, problem.inputs[0], problem.outputs[0]
 
     def context(self, pool: Pool, dtype: str) -> dict[str, Any]:
-        scalar = _scalar(dtype)
+        scalar = scalar_type(dtype)
         return {"scatters": False, "other": "v", "other_scalar": f"const {scalar}", "row_arguments": "v_image, y_row",
                 "row_parameters": f"const {scalar} *v_image, {scalar} *y_row", "initial": _least(dtype),
                 **_written_out(pool, True)}
@@ -113,18 +114,14 @@ class AveragePoolSpread(_Pooling):
         return _written_out(pool, _are_apart(pool))
 
 
-def _scalar(dtype: str) -> str:
-    return dtypes.DTYPES[dtype].c_name
-
-
 def _sum_type(dtype: str) -> str:
     """The C type sums are taken in; unsigned for integers, so that they wrap as NumPy's do."""
-    return _scalar(dtypes.accumulator(dtype)) if dtypes.is_float(dtype) else "uint64_t"
+    return scalar_type(dtypes.accumulator(dtype)) if dtypes.is_float(dtype) else "uint64_t"
 
 
 def _least(dtype: str) -> str:
     """The C constant that every value of the dtype is larger than or equal to."""
-    kinds = {"f": f"-({_scalar(dtype)})INFINITY", "u": "0", "i": f"INT{8 * dtypes.itemsize(dtype)}_MIN"}
+    kinds = {"f": f"-({scalar_type(dtype)})INFINITY", "u": "0", "i": f"INT{8 * dtypes.itemsize(dtype)}_MIN"}
     return kinds[dtypes.kind(dtype)]
 
 
@@ -151,7 +148,7 @@ def _sizes(pool: Pool, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> tu
 
 def _common(pool: Pool, dtype: str) -> dict[str, Any]:
     """What `pool_loops.c.j2` needs: the axes, and what is compared and divided."""
-    return {**_axes(pool), "scalar": _scalar(dtype), "suffix": SUFFIXES[dtype], "is_float": dtypes.is_float(dtype),
+    return {**_axes(pool), "scalar": scalar_type(dtype), "suffix": SUFFIXES[dtype], "is_float": dtypes.is_float(dtype),
             "is_max": pool.mode == "max", "divides": pool.mode.startswith("average"), "volume": math.prod(pool.window),
             "parallel_from": _PARALLEL_FROM}
 
