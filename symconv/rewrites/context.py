@@ -118,6 +118,11 @@ class Context:
         uses = self._uses
         return uses[variable] if variable in uses else None
 
+    def reader_nodes(self, variable: Variable) -> list[Apply]:
+        """The nodes that read the variable; none for one that this sweep has made (the rule is asked again)."""
+        self.asked_readers = True
+        return self.graph.readers.get(variable, [])
+
     def has_one_reader(self, variable: Variable) -> bool:
         """Whether exactly one node, and no output or update, reads the variable (False also where that is not known yet)."""
         return self.readers(variable) == 1 and variable not in self.results

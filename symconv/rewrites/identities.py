@@ -52,19 +52,19 @@ def drop_subtracted_zero(match: Match) -> Answer:
 @law(x * 1)
 def drop_factor_one(match: Match) -> Answer:
     """x · 1 = x"""
-    return _only(match.x, match.node)
+    return match.x
 
 
 @law(x / 1)
 def drop_divisor_one(match: Match) -> Answer:
     """x / 1 = x"""
-    return _only(match.x, match.node)
+    return match.x
 
 
 @law(scalar("floor_div", x, 1))
 def drop_floor_divisor_one(match: Match) -> Answer:
     """x // 1 = x for integers"""
-    return _only(match.x, match.node) if dtypes.is_integer(match.x.dtype) else None
+    return match.x if dtypes.is_integer(match.x.dtype) else None
 
 
 @law(-(-x))
@@ -88,7 +88,7 @@ def add_negation(match: Match) -> Answer:
 @law(x * -1)
 def multiply_by_minus_one(match: Match) -> Answer:
     """x · (-1) = -x"""
-    return -match.x if is_unstretched(match.x, match.node) and match.x.dtype[0] != "u" else None
+    return None if dtypes.kind(match.x.dtype) == "u" else -match.x
 
 
 @law(square(-x), square(absolute(x)))

@@ -5,6 +5,7 @@
     reshape that only adds or drops axes of size 1 = dimshuffle
     broadcast(broadcast(x), s) = broadcast(x, s)        broadcast to x's own shape = x
     x[:, :] = x                                         stop_gradient(x) = x (gradients have been taken)
+    shape(f(x)) = shape(x) for elementwise f and softmax
     transpose(A · B) = transpose(B) · transpose(A)      where only the transpose reads the product
 
 Reshapes and broadcasts check sizes; one is dropped only where its own sizes are static, so no error is lost.
@@ -14,10 +15,11 @@ from __future__ import annotations
 from ..graph import Apply, Variable, apply_op
 from ..ops.basic_indexing import Slice, Subtensor
 from ..ops.linalg import MatMul
-from ..ops.shape import BroadcastTo, DimShuffle, Reshape, dimshuffle
+from ..ops.shape import BroadcastTo, DimShuffle, Reshape, Shape, dimshuffle
 from ..ops.stop_gradient import StopGradient
 from .context import Context
 from .rule import Answer, Rule, rule
+from .values import shape_root
 
 
 def _made_by(variable: Variable, op_class: type) -> Apply | None:
@@ -94,6 +96,13 @@ def drop_full_slice(node: Apply, context: Context) -> Answer:
     return node.inputs[0] if full else None
 
 
+@rule(Shape)
+def shape_of_elementwise(node: Apply, context: Context) -> Answer:
+    """shape(f(x)) = shape(x), so that a shape keeps no value alive"""
+    root = shape_root(node.inputs[0])
+    return None if root is node.inputs[0] else apply_op(Shape(), root)
+
+
 @rule(StopGradient)
 def drop_stop_gradient(node: Apply, context: Context) -> Answer:
     """stop_gradient(x) = x once gradients have been taken"""
@@ -113,4 +122,4 @@ def transpose_product(node: Apply, context: Context) -> Answer:
 
 RULES: tuple[Rule, ...] = (
     merge_dimshuffles, merge_reshapes, drop_reshape, reshape_as_dimshuffle, drop_broadcast, merge_broadcasts,
-    drop_full_slice, drop_stop_gradient, transpose_product)
+    drop_full_slice, shape_of_elementwise, drop_stop_gradient, transpose_product)

@@ -5,7 +5,7 @@
     def log_one_plus_exp(match): return softplus(match.x)
 
 Operators and the functions below stand for elementwise nodes; `node(OpClass, inputs…, field=value)` for any other.
-Numbers stand for constants with that value everywhere.  Commutative operations match in either order.  A capture used
+Numbers stand for constants with that value everywhere that give the node no other shape than its other inputs have.  Commutative operations match in either order.  A capture used
 twice must be the same variable.  `.once()` asks that the value has no other reader, `.called("y")` captures it.
 """
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..graph import Apply, Op, Variable
 from ..ops.elementwise import Elementwise
 from ..ops.scalar import SCALAR_OPS
 from .context import Context
-from .values import uniform_value
+from .values import is_unstretched, uniform_value
 
 
 class Pattern:
@@ -163,13 +163,23 @@ def _solutions(goals: Goals, bound: dict[str, Variable], context: Context) -> It
         if pattern.name is not None:
             bound = {**bound, pattern.name: variable}
         for inputs in _orders(pattern, variable.apply):
-            yield from _solutions((*zip(pattern.inputs, inputs, strict=True), *rest), bound, context)
+            if _literals_shape_nothing(pattern, inputs, variable.apply):
+                yield from _solutions((*zip(pattern.inputs, inputs, strict=True), *rest), bound, context)
 
 
 def _fits(pattern: OpPattern, node: Apply | None) -> bool:
     if node is None or not isinstance(node.op, pattern.root) or len(node.inputs) != len(pattern.inputs):
         return False
     return all(getattr(node.op, name) == value for name, value in pattern.fields)
+
+
+def _literals_shape_nothing(pattern: OpPattern, inputs: tuple[Variable, ...], node: Apply | None) -> bool:
+    """Whether the inputs that are no literals have the node's shape by themselves: rules drop literals."""
+    assert node is not None
+    if not any(isinstance(each, Literal) for each in pattern.inputs):
+        return True
+    return any(is_unstretched(variable, node) for each, variable in zip(pattern.inputs, inputs, strict=True)
+               if not isinstance(each, Literal))
 
 
 def _orders(pattern: OpPattern, node: Apply | None) -> Iterator[tuple[Variable, ...]]:

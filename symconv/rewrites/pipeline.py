@@ -11,7 +11,7 @@ from ..config import config
 from ..errors import ArgumentError, explain_error
 from ..graph import FunctionGraph
 from ..target import Target
-from . import bound, folding, identities, movement, reductions
+from . import bound, folding, identities, movement, reductions, stable_scalars, stable_softmax
 from .elementwise_fusion import fuse_elementwise
 from .engine import run_phase
 from .log import Log
@@ -19,15 +19,16 @@ from .rule import Phase
 
 SYMBOLIC: tuple[Phase, ...] = (
     Phase("canonicalize", (folding.fold_integer_constants, *movement.RULES, *identities.RULES, *reductions.RULES)),
+    Phase("stabilize", (*stable_softmax.RULES, *stable_scalars.RULES, *movement.RULES, *identities.RULES)),
     Phase("specialize", folding.RULES),
 )
 BOUND: tuple[Phase, ...] = (
-    Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *movement.RULES, *identities.RULES, *reductions.RULES)),
+    Phase("bound_canonicalize", (stable_softmax.log_sum_exp, *folding.RULES, *bound.RULES, *movement.RULES, *identities.RULES, *reductions.RULES)),
     Phase("elemwise_fuse", whole=(fuse_elementwise,)),
 )
 PIPELINE = SYMBOLIC + BOUND
-FAST_COMPILE = ("canonicalize", "bound_canonicalize")
-"""What the mode `fast_compile` includes: what makes the graph smaller, and no fusing."""
+FAST_COMPILE = ("canonicalize", "stabilize", "bound_canonicalize")
+"""What the mode `fast_compile` includes: what makes the graph smaller or more exact, and no fusing."""
 
 
 def rule_names() -> tuple[str, ...]:

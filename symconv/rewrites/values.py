@@ -7,9 +7,10 @@ import numpy as np
 
 from ..graph import Apply, Constant, Variable
 from ..ops.elementwise import Elementwise
+from ..ops.reductions import Reduce
 from ..ops.scalar import evaluate_scalar
 from ..ops.shape import BroadcastTo, DimShuffle, Reshape
-from ..ops.softmax import Softmax
+from ..ops.softmax import LogSoftmax, Softmax
 
 Number = int | float | bool
 _LARGEST_SEARCHED = 1 << 16
@@ -75,4 +76,62 @@ def _keeps_axis(x: Variable, node: Apply, axis: int, size: int | None) -> bool:
     own = x.type.shape[axis]
     if own is not None:
         return own == size
-    return size is None and all(other is x or other.ndim < -axis or other.type.shape[axis] == 1 for other in node.inputs)
+    return size is None and all(other is x or other.ndim < -axis or other.type.shape[axis] == 1 or _is_reduced_from(other, x)
+                                for other in node.inputs)
+
+
+def _is_reduced_from(other: Variable, x: Variable) -> bool:
+    """Whether `other` has x's shape but for axes of size 1, because it is f(reduce(g(x))) with the reduced axes kept."""
+    base = _base(x)
+    for _ in range(4):
+        other = _base(other)
+        if other is base:
+            return True
+        node = other.apply
+        if node is None or not isinstance(node.op, Reduce) or not node.op.keepdims or node.op.prologue is not None:
+            return False
+        other = node.inputs[0]
+    return False
+
+
+def _base(variable: Variable) -> Variable:
+    """What a variable is computed from by functions of one variable that keep its shape; a few steps down."""
+    for _ in range(8):
+        node = variable.apply
+        if node is None or not isinstance(node.op, (Elementwise, Softmax, LogSoftmax)):
+            break
+        tensors = [each for each in dict.fromkeys(node.inputs) if each.ndim]
+        if len(tensors) != 1:
+            break
+        variable = tensors[0]
+    return variable
+
+
+_roots: WeakKeyDictionary[Variable, Variable] = WeakKeyDictionary()
+
+
+def shape_root(variable: Variable) -> Variable:
+    """A variable further down that surely has the same shape: two variables with one root have one shape."""
+    path = []
+    while variable not in _roots:
+        path.append(variable)
+        below = _same_shape_below(variable)
+        if below is None:
+            _roots[variable] = variable
+            break
+        variable = below
+    root = _roots[variable]
+    for each in path:
+        _roots[each] = root
+    return root
+
+
+def _same_shape_below(variable: Variable) -> Variable | None:
+    node = variable.apply
+    if node is None:
+        return None
+    if isinstance(node.op, (Softmax, LogSoftmax)):
+        return node.inputs[0]
+    if not isinstance(node.op, Elementwise):
+        return None
+    return next((each for each in node.inputs if is_unstretched(each, node)), None)
