@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from ..ops.convolution import Conv
 from .conv_common import refuse_epilogue
+from .conv_direct import ConvDirect
 from .conv_gemm import ConvGemm
 from .conv_wgrad import ConvWgrad
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvGemm(), ConvWgrad())
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvWgrad())
 IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}

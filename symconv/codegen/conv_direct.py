@@ -1,0 +1,146 @@
+"""FPROP and DGRAD directly: padded bands of image rows are read in place by register tiles. Depthwise and small groups too."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ops.spec import Kind
+from ..target import Target
+from .conv_common import (
+    TAP_BYTES,
+    Geometry,
+    Triple,
+    align,
+    conv_problem,
+    epilogue_suffix,
+    make_epilogue,
+    make_geometry,
+    minimal_bytes,
+    refuse_types,
+)
+from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .implementation import Implementation
+from .kernel import Kernel, Problem
+from .templates import render_kernel
+
+_DEPTH = 320
+"""Products summed in one pass: 6 rows of filters and a band's columns then share the first cache."""
+
+_BAND_BYTES = 128 * 1024
+"""What a thread's band may fill of the second cache."""
+
+_TASKS = 8
+"""Tasks of pixels that there should be at least, while bands of several rows allow it."""
+
+_COLUMNS = 256
+"""Pixels of a row that are worked on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class BandPlan:
+    """Rows of pixels, pixels of a row and channels that a thread works on at once, and the elements copied for them."""
+
+    rows: int
+    columns: int
+    channels: int
+    elements: int
+
+
+class ConvDirect(Implementation):
+    """Bands of the image, copied once with their padding; filters as they are (DGRAD: turned first)."""
+
+    name = "conv_direct"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only FPROP and DGRAD of float32 and float64, and taps that reach less far than a band may be long."""
+        conv = conv_problem(problem)
+        if conv.kind is Kind.WGRAD:
+            return "it makes images and responses, not filter gradients"
+        reason = refuse_types(problem)
+        if reason is None:
+            geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+            nbytes = plan_band(geometry, conv.kind, tile).elements * tile.itemsize
+            if nbytes > 16 * _BAND_BYTES:
+                reason = f"one row of pixels needs {nbytes} bytes of the image"
+        return reason
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """A share of the peak, less where rows of pixels fill their vectors badly, and the copying of bands."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        plan, phases = plan_band(geometry, conv.kind, tile), _phases(geometry, conv.kind)
+        counts = _counts(geometry, conv.kind)
+        vectors = -(-counts[2] // tile.lanes) * tile.lanes
+        products = geometry.batch * geometry.groups * geometry.rows * geometry.channels * geometry.taps
+        flops = 2 * products * counts[0] * counts[1] * vectors
+        bands = geometry.batch * geometry.groups * counts[0] * -(-counts[1] // plan.rows) * -(-counts[2] // plan.columns)
+        copied = phases * bands * plan.elements * -(-geometry.channels // plan.channels) * 2 * tile.itemsize
+        few = 0.5 + 0.1 * min(geometry.rows, 3)
+        depth = geometry.channels * geometry.taps / phases
+        share = few * depth / (depth + 12)
+        return START_SECONDS * phases + compute_seconds(flops, tile.dtype, target, share) + copied / COPY_BYTES / target.threads
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds the taps, their distances, turned filters (DGRAD) and a band for each thread."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        shapes = tile_shapes(tile)
+        name = f"sc_conv_{conv.kind.value}_direct_{tile.suffix}{epilogue_suffix(problem)}"
+        source = render_kernel("conv_direct.c.j2", function=name, kind=conv.kind.value, tile=tile, shapes=shapes,
+                               largest=max(rows * vectors for rows, vectors in enumerate(shapes, 1)),
+                               epilogue=make_epilogue(problem, tile))
+        plan = plan_band(geometry, conv.kind, tile)
+        turned = geometry.groups * geometry.rows * geometry.channels * geometry.taps if conv.kind is Kind.DGRAD else 0
+        head = (TAP_BYTES + 8 * plan.channels) * geometry.taps + turned * tile.itemsize
+        turned += (align(head) - head) // tile.itemsize
+        elements = align(plan.elements * tile.itemsize) // tile.itemsize
+        numbers = (*geometry.numbers, target.threads, plan.rows, plan.columns, plan.channels, elements, turned,
+                   int(conv.flops < PARALLEL_FLOPS))
+        return Kernel(name, source, numbers, align(head) + elements * tile.itemsize * target.threads, flops=conv.flops,
+                      bytes=minimal_bytes(problem))
+
+
+def tile_shapes(tile: GemmTile) -> tuple[int, ...]:
+    """For 1, 2, … rows of a register tile its most vectors: 12 sums where there are 16 registers, 24 where there are 32."""
+    sums = 24 if tile.vector_bytes >= 64 else 12
+    return tuple(min(8, sums // rows) for rows in range(1, 7))
+
+
+def plan_band(geometry: Geometry, kind: Kind, tile: GemmTile) -> BandPlan:
+    """Bands that fit the second cache, and are many enough for several threads."""
+    counts, step, span = _counts(geometry, kind), _steps(geometry, kind), _spans(geometry, kind)
+    columns = -(-max(counts[2], 1) // max(1, -(-counts[2] // _COLUMNS)))
+    channels = max(1, min(geometry.channels, _DEPTH // max(1, geometry.taps // _phases(geometry, kind))))
+    passes = -(-geometry.channels // channels)
+    channels = max(1, -(-geometry.channels // max(passes, 1)))
+    length = -(-columns // tile.lanes) * tile.lanes + (span[2] - 1) // step[2]
+
+    def elements(rows: int) -> int:
+        return channels * span[0] * ((rows - 1) * step[1] + span[1]) * length * step[2]
+
+    others = geometry.batch * geometry.groups * counts[0] * -(-counts[2] // columns)
+    rows = max(1, counts[1])
+    while rows > 1 and (elements(rows) * tile.itemsize > _BAND_BYTES or (rows > 4 and others * -(-counts[1] // rows) < _TASKS)):
+        rows = (rows + 1) // 2
+    return BandPlan(rows, columns, channels, elements(rows))
+
+
+def _phases(geometry: Geometry, kind: Kind) -> int:
+    return geometry.stride[0] * geometry.stride[1] * geometry.stride[2] if kind is Kind.DGRAD else 1
+
+
+def _counts(geometry: Geometry, kind: Kind) -> Triple:
+    """Pixels along each axis, of the largest phase."""
+    a, b, c = (-(-size // stride) if kind is Kind.DGRAD else size
+               for size, stride in zip(geometry.outside, geometry.stride, strict=True))
+    return a, b, c
+
+
+def _steps(geometry: Geometry, kind: Kind) -> Triple:
+    return (1, 1, 1) if kind is Kind.DGRAD else geometry.stride
+
+
+def _spans(geometry: Geometry, kind: Kind) -> Triple:
+    """How many image elements the taps of one pixel reach over, at most."""
+    a, b, c = ((kernel - 1) * dilation // (stride if kind is Kind.DGRAD else 1) + 1
+               for kernel, dilation, stride in zip(geometry.kernel, geometry.dilation, geometry.stride, strict=True))
+    return a, b, c
