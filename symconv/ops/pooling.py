@@ -12,21 +12,17 @@ float16 and bfloat16 are summed in float32, integers in 64 bits.
 """
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import product
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from .. import dtypes
 from ..errors import GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
-from .pool_shape import pooled_size, window_counts, window_positions
+from ..graph.node import Array
+from .pool_reference import gather_winners, scatter_winners, spread_averages, window_averages
+from .pool_shape import pooled_size
 
-Array = np.ndarray[Any, Any]
 Axes = tuple[int, ...]
 MODES = ("max", "sum", "average_inc_pad", "average_exc_pad")
 
@@ -68,7 +64,7 @@ class Pool(Op):
         return (max_pool_grad(self, x, gz) if self.mode == "max" else average_pool_grad(self, gz, x),)
 
     def reference(self, x: Array) -> tuple[Array, ...]:
-        return (_gather(self, x, x) if self.mode == "max" else _averages(self, x),)
+        return (gather_winners(self, x, x) if self.mode == "max" else window_averages(self, x),)
 
     def __str__(self) -> str:
         sides = zip(self.pad_lo, self.pad_hi, strict=True)
@@ -93,7 +89,7 @@ class MaxPoolGrad(Op):
         return (None, None) if ggx is None else (_no_slope(x), max_pool_gather(self.pool, x, ggx))
 
     def reference(self, x: Array, gz: Array) -> tuple[Array, ...]:
-        return (_scatter(self.pool, x, gz),)
+        return (scatter_winners(self.pool, x, gz),)
 
     def __str__(self) -> str:
         return f"MaxPoolGrad{{{self.pool}}}"
@@ -115,7 +111,7 @@ class MaxPoolGather(Op):
         return (None, None) if gz is None else (_no_slope(x), max_pool_grad(self.pool, x, gz))
 
     def reference(self, x: Array, v: Array) -> tuple[Array, ...]:
-        return (_gather(self.pool, x, v),)
+        return (gather_winners(self.pool, x, v),)
 
     def __str__(self) -> str:
         return f"MaxPoolGather{{{self.pool}}}"
@@ -155,7 +151,7 @@ class AveragePoolGrad(Op):
         return (None if ggx is None else apply_op(self.pool, ggx), None)
 
     def reference(self, gz: Array, shape: Array) -> tuple[Array, ...]:
-        return (_spread(self.pool, gz, tuple(int(size) for size in shape)),)
+        return (spread_averages(self.pool, gz, tuple(int(size) for size in shape)),)
 
     def __str__(self) -> str:
         return f"AveragePoolGrad{{{self.pool}}}"
@@ -201,95 +197,3 @@ def _check_like(op: Op, found: TensorType, wanted: TensorType) -> None:
     if not wanted.accepts(found):
         raise ShapeError(explain_error(f"an input of {op.name} does not have the type that pooling gives",
                                        f"{found}", f"pass {wanted}"))
-
-
-# ---- references: loops over the elements of a window, all windows at once ----
-
-def _offsets(pool: Pool, image: tuple[int, ...]) -> Iterator[tuple[Any, Array]]:
-    """For each element of the window, in row-major order: an index of its image positions, for all windows at once, and
-    whether they lie in the image, [windows along axis 1, axis 2, …]. Positions outside are given as 0."""
-    axes = [window_positions(size, window, stride, low, count) for size, window, stride, low, count
-            in zip(image, pool.window, pool.stride, pool.pad_lo, _counts(pool, image), strict=True)]
-    for offset in product(*map(range, pool.window)):
-        places = _grid([positions[k] for k, (positions, _) in zip(offset, axes, strict=True)])
-        inside = _grid([inside[k] for k, (_, inside) in zip(offset, axes, strict=True)])
-        yield (..., *places), reduce(np.logical_and, inside)
-
-
-def _grid(rows: Sequence[Array]) -> tuple[Array, ...]:
-    """Arrays along one axis each, that broadcast together to all combinations."""
-    return tuple(np.meshgrid(*rows, indexing="ij", sparse=True))
-
-
-def _counts(pool: Pool, image: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(size) for size in pool.output_shape(image) if size is not None)
-
-
-def _winners(pool: Pool, x: Array) -> Array:
-    """Position of the first maximum of every window in the flattened image, [batch…, windows…]."""
-    image = x.shape[x.ndim - pool.rank:]
-    shape = x.shape[:x.ndim - pool.rank] + _counts(pool, image)
-    numbers = np.arange(math.prod(image)).reshape(image)
-    winner, best = np.full(shape, -1), np.zeros(shape, x.dtype)
-    for places, inside in _offsets(pool, image):
-        candidate = x[places]
-        larger = candidate > best
-        if dtypes.is_float(x.dtype.name):
-            larger = larger | (np.isnan(candidate) & ~np.isnan(best))
-        take = inside & ((winner < 0) | larger)
-        winner = np.where(take, numbers[places], winner)
-        best = np.where(take, candidate, best)
-    return winner
-
-
-def _flat(pool: Pool, x: Array) -> Array:
-    """Batch axes joined into one, pooled axes into one."""
-    lead = x.ndim - pool.rank
-    return x.reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
-
-
-def _gather(pool: Pool, x: Array, v: Array) -> Array:
-    winner = _winners(pool, x)
-    return np.take_along_axis(_flat(pool, v), _flat(pool, winner), axis=1).reshape(winner.shape)
-
-
-def _scatter(pool: Pool, x: Array, gz: Array) -> Array:
-    winner = _flat(pool, _winners(pool, x))
-    total = np.zeros(_flat(pool, x).shape, dtypes.accumulator(x.dtype.name))
-    np.add.at(total, (np.arange(len(winner))[:, None], winner), _flat(pool, gz).astype(total.dtype))
-    return total.reshape(x.shape).astype(x.dtype)
-
-
-def _divisor(pool: Pool, image: tuple[int, ...]) -> Array:
-    """By what the sum of each window is divided, [windows along axis 1, axis 2, …]."""
-    counts = _counts(pool, image)
-    if pool.mode == "sum":
-        return np.ones(counts, np.int64)
-    with_padding = pool.mode == "average_inc_pad"
-    held = [window_counts(size, pool.window[axis], pool.stride[axis], pool.pad_lo[axis], pool.pad_hi[axis], counts[axis],
-                          with_padding) for axis, size in enumerate(image)]
-    return reduce(np.multiply, _grid(held))
-
-
-def _averages(pool: Pool, x: Array) -> Array:
-    lead = x.ndim - pool.rank
-    image = x.shape[lead:]
-    accumulator = np.dtype(dtypes.accumulator(x.dtype.name))
-    total: Array = np.zeros(x.shape[:lead] + _counts(pool, image), accumulator)
-    for places, inside in _offsets(pool, image):
-        total += np.where(inside, x[places].astype(accumulator), accumulator.type(0))
-    if pool.mode != "sum":
-        total = total / _divisor(pool, image).astype(accumulator)
-    return total.astype(x.dtype)
-
-
-def _spread(pool: Pool, gz: Array, shape: tuple[int, ...]) -> Array:
-    image = shape[len(shape) - pool.rank:]
-    accumulator = np.dtype(dtypes.accumulator(gz.dtype.name))
-    share = gz.astype(accumulator)
-    if pool.mode != "sum":
-        share = share / _divisor(pool, image).astype(accumulator)
-    total = np.zeros(shape, accumulator)
-    for places, inside in _offsets(pool, image):
-        np.add.at(total, places, np.where(inside, share, accumulator.type(0)))
-    return total.astype(gz.dtype)

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, GraphTypeError, explain_error
 from ..graph import Variable
 from ..ops.constants import as_variable
 from ..ops.elementwise import cast, floor
-from ..ops.random import advanced, random
+from ..ops.random import advanced, random, random_sizes
 from ..ops.state import make_shared
 
 __all__ = ["RandomStream"]
@@ -62,6 +62,14 @@ class RandomStream:
         if not _surely(lambda chance: (chance >= 0) & (chance <= 1), p):
             raise ArgumentError(explain_error("a probability lies between 0 and 1", repr(p)))
         return cast(self._draw("uniform", size, "float32") < cast(as_variable(p), "float32"), dtype)
+
+    def binomial(self, size: Any = (), n: int = 1, p: Any = 0.5, dtype: Any = "int64") -> Variable:
+        """How many of `n` trials succeed, each with probability `p`, which broadcasts against `size`."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ArgumentError(explain_error("the number of trials is an int from 1", repr(n)))
+        if n == 1:
+            return self.bernoulli(size, p, dtype)
+        return cast(self.bernoulli((n, *random_sizes(size)), p).sum(axis=0), dtype)
 
     def integers(self, size: Any = (), low: Any = 0, high: Any = 2, dtype: Any = "int64") -> Variable:
         """Whole numbers from `low` up to, not including, `high`; a range of up to 2⁵³ (each is as likely as any other to

@@ -64,6 +64,16 @@ def test_parameters():
     assert set(k) == set(range(-3, 4))
 
 
+def test_binomial_counts_trials():
+    stream = RandomStream(4)
+    once, many = values(stream.binomial((3, 4)), stream.binomial((2, 20_000), 5, np.array([[0.3], [0.6]])))
+    assert once.dtype == many.dtype == "int64"
+    assert set(np.unique(once)) <= {0, 1}
+    for counts, p in zip(many, (0.3, 0.6), strict=True):
+        expected = scipy.stats.binom(5, p).pmf(np.arange(6)) * 20_000
+        assert scipy.stats.chisquare(np.bincount(counts, minlength=6), expected).pvalue > 0.01
+
+
 def test_probabilities_zero_and_one_are_certain():
     stream = RandomStream(2)
     never, always = values(stream.bernoulli(1000, 0.0), stream.bernoulli(1000, 1.0))
@@ -88,6 +98,7 @@ def test_wrong_parameters():
         (lambda: RandomStream(-1), ArgumentError, "whole number"),
         (lambda: RandomStream(1.5), ArgumentError, "whole number"),
         (lambda: stream.bernoulli(3, 1.5), ArgumentError, "between 0 and 1"),
+        (lambda: stream.binomial(3, 0), ArgumentError, "from 1"),
         (lambda: stream.integers(3, 5, 5), ArgumentError, "low < high"),
         (lambda: stream.integers(3, dtype="float32"), GraphTypeError, "integer dtype"),
         (lambda: stream.uniform(3, dtype="int8"), GraphTypeError, "no dtype int8"),
