@@ -1,4 +1,4 @@
-"""Seeded random index expressions, and what they select told by positions in a flat array (no index semantics of our own)."""
+"""Seeded random index expressions; what they select is told by positions in a flat array, without index rules of our own."""
 from __future__ import annotations
 
 import random

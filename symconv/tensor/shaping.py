@@ -41,8 +41,9 @@ from ..ops.shape import broadcast_to, dimshuffle, flatten, reshape, shape
 fill = second
 
 __all__ = [
-    "alloc", "arange", "broadcast_to", "concatenate", "dimshuffle", "expand_dims", "eye", "fill", "flatten", "flip", "full",
-    "full_like", "getitem", "identity_like", "inc_subtensor", "join", "moveaxis", "one_hot", "ones", "ones_like", "pad",
-    "repeat", "reshape", "roll", "second", "set_subtensor", "shape", "shape_padaxis", "shape_padleft", "shape_padright",
-    "size", "split", "squeeze", "stack", "swapaxes", "take", "tile", "transpose", "tri", "tril", "triu", "zeros", "zeros_like",
+    "alloc", "arange", "broadcast_to", "concatenate", "dimshuffle", "expand_dims", "eye", "fill", "flatten", "flip",
+    "full", "full_like", "getitem", "identity_like", "inc_subtensor", "join", "moveaxis", "one_hot", "ones",
+    "ones_like", "pad", "repeat", "reshape", "roll", "second", "set_subtensor", "shape", "shape_padaxis",
+    "shape_padleft", "shape_padright", "size", "split", "squeeze", "stack", "swapaxes", "take", "tile", "transpose",
+    "tri", "tril", "triu", "zeros", "zeros_like",
 ]
