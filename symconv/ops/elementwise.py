@@ -230,6 +230,9 @@ def where(condition: Any, a: Any, b: Any) -> Variable:
     """`a` where the condition holds, else `b`, with broadcasting. A condition that is not bool holds where it is not 0.
 
     Gradients go only to the branch that was taken: the other one gets exactly zero, whatever its own derivative is.
+
+    >>> where([True, False], as_variable([[1], [2], [3]], "float32"), 0.5).type
+    TensorType(dtype='float32', shape=(3, 2))
     """
     dtype = common_dtype((a, b))
     return apply_op(Elementwise("where"), as_variable(condition, "bool"), as_variable(a, dtype), as_variable(b, dtype))

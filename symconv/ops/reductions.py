@@ -170,7 +170,10 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
 
 
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Variable:
-    """Product over `axis`; dtypes and arguments as for `sum`. The product of an empty axis is 1."""
+    """Product over `axis`; dtypes and arguments as for `sum`. The product of an empty axis is 1.
+
+    The gradient is right for factors of 0 too; second derivatives only where no factor is 0.
+    """
     return _accumulating("prod", x, axis, dtype, keepdims)
 
 

@@ -44,7 +44,9 @@ def var(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Vari
     result = _result_dtype("var", variable, None)
     wide = e.cast(variable, _working_dtype(result))
     squares = r.sum(e.square(wide - mean(wide, axis, keepdims=True)), axis, keepdims=keepdims)
-    return e.cast(squares / e.maximum(count(variable, axis, wide.dtype) - ddof, 0), result)
+    number = count(variable, axis, wide.dtype)
+    divisor = e.maximum(number - ddof, 0) if isinstance(number, Variable) else max(number - ddof, 0.0)
+    return e.cast(squares / divisor, result)
 
 
 def std(x: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Variable:

@@ -10,6 +10,7 @@ from symconv.graph import Constant, TensorType, Variable, toposort
 from symconv.graph.gradient import grad
 from symconv.ops import elementwise as e
 from symconv.ops.scalar import SCALAR_OPS
+from symconv.ops.stop_gradient import disconnected_grad
 from symconv.ops.unbroadcast import SumTo, broadcast_like, unbroadcast
 
 RNG = np.random.default_rng(2)
@@ -166,6 +167,13 @@ def test_a_zero_cotangent_without_a_mask_keeps_its_derivative():
     np.testing.assert_allclose(evaluate([by_u], {x: np.array([2.0, 4]), u: np.zeros(2)})[0], [0.5, 0.25])
     masked = grad((e.where(x > 1, e.log(x), 0) * u).sum(), x)
     np.testing.assert_allclose(evaluate([grad(masked.sum(), u)], {x: np.array([2.0, 0]), u: np.zeros(2)})[0], [0.5, 0])
+
+
+def test_stop_gradient():
+    x = Variable(TensorType("float64", (2,)))
+    np.testing.assert_array_equal(gradient_at(lambda v: v * disconnected_grad(v), np.array([2.0, 3])), [2, 3])
+    with pytest.raises(DisconnectedInputError):
+        grad(disconnected_grad(x).sum(), x)
 
 
 def test_plain_expressions_have_plain_gradients():

@@ -6,8 +6,9 @@ import pytest
 import scipy.special
 from support import check_gradient, evaluate, variable_for
 
+from symconv.config import config
 from symconv.errors import ArgumentError, ShapeError
-from symconv.graph import TensorType, Variable
+from symconv.graph import TensorType, Variable, toposort
 from symconv.graph.gradient import grad
 from symconv.ops import elementwise as e
 from symconv.ops import statistics as s
@@ -49,6 +50,13 @@ def test_dtypes(dtype, wanted):
     for build in (s.mean, s.var, s.std, s.logsumexp):
         assert build(x).dtype == wanted
     assert s.mean(x, dtype="float64").dtype == "float64"
+
+
+def test_the_setting_of_floats_changes_no_dtype():
+    x = Variable(TensorType("float32", (3,)))
+    with config.change(floatX="float64"):
+        for build in (s.mean, s.var, s.std, s.logsumexp, s.norm):
+            assert {node.outputs[0].dtype for node in toposort([build(x)])} <= {"float32", "bool"}
 
 
 def test_means_do_not_overflow():
