@@ -77,7 +77,7 @@ def elementwise_kernel(program: ScalarProgram, inputs: Sequence[Operand], output
     text = layout.context(target)
     name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{'_tiled' if layout.tile_axis is not None else ''}"
     return Kernel(name, render_kernel("elementwise.c.j2", name=name, **text), sizes=layout.numbers,
-                  in_place=_in_place(inputs, outputs), flops=nest.total * len(program.body),
+                  in_place=contiguous_pairs(inputs, outputs), flops=nest.total * len(program.body),
                   bytes=sum(operand.nbytes for operand in (*inputs, *outputs)))
 
 
@@ -89,7 +89,7 @@ def label(program: ScalarProgram) -> str:
     return "_".join(names) or "copy"
 
 
-def _in_place(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
+def contiguous_pairs(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
     """Pairs that may share memory: every element is read in the same turn in which it is overwritten."""
     return tuple((result, position) for result, output in enumerate(outputs) for position, operand in enumerate(inputs)
                  if operand.is_contiguous and operand.shape == output.shape
