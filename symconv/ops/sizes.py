@@ -106,6 +106,12 @@ def vector_sizes(vector: Variable, depth: int = 8) -> list[Size] | None:
     return None if value is None else [int(size) for size in value]
 
 
+def known_vector(vector: Variable) -> list[int | None]:
+    """What is known of the elements of an integer vector of static length; None for each that is not."""
+    sizes = vector_sizes(vector)
+    return [None] * (vector.type.shape[0] or 0) if sizes is None else known_sizes(sizes)
+
+
 def _composed_sizes(node: Apply, depth: int) -> list[Size] | None:
     """Sizes of `vector[a:b]`, of vectors joined, and of a scalar made a vector."""
     from .basic_indexing import Slice, Subtensor

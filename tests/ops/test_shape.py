@@ -154,7 +154,8 @@ def test_axis_moves_agree_with_numpy() -> None:
              (v.transpose(1, 0, 3, 2), x.transpose(1, 0, 3, 2)), (swapaxes(v, 0, -1), np.swapaxes(x, 0, -1)),
              (moveaxis(v, 0, -1), np.moveaxis(x, 0, -1)), (moveaxis(v, (0, 1), (-1, 0)), np.moveaxis(x, (0, 1), (-1, 0))),
              (moveaxis(v, [3, 0], [1, 2]), np.moveaxis(x, [3, 0], [1, 2])),
-             (expand_dims(v, (0, -1)), np.expand_dims(x, (0, -1))), (expand_dims(v, 2), np.expand_dims(x, 2)), (squeeze(v), x.squeeze()), (v.squeeze(1), x.squeeze(1)),
+             (expand_dims(v, (0, -1)), np.expand_dims(x, (0, -1))), (expand_dims(v, 2), np.expand_dims(x, 2)),
+             (squeeze(v), x.squeeze()), (v.squeeze(1), x.squeeze(1)),
              (squeeze(v, (-3,)), x.squeeze(-3)), (shape_padleft(v, 2), x[None, None]), (shape_padright(v), x[..., None]),
              (shape_padaxis(v, -2), np.expand_dims(x, -2))]
     for number, (result, expected) in enumerate(pairs):
