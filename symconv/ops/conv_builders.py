@@ -1,7 +1,7 @@
 """Convolutions from variables: dtypes that differ are promoted, and whatever is known of the shapes is put into the op."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
@@ -31,9 +31,13 @@ def conv_dgrad(y: Variable, w: Variable, x_shape: Any, spec: ConvSpec) -> Variab
     """
     y, w = _promoted(y, w)
     told = image_shape(y.type.shape, w.type.shape, spec)
-    defaults: list[Size | None] = [size_of(y, 0), size_of(w, 1) * spec.groups]
-    defaults += [natural_size(y, w, spec, axis) if spec.stride[axis] == 1 else None for axis in range(spec.ndim)]
-    return _with_shape(Kind.DGRAD, spec, y, w, x_shape, told, defaults)
+
+    def default(axis: int) -> Size | None:
+        if axis < 2:
+            return size_of(y, 0) if axis == 0 else size_of(w, 1) * spec.groups
+        return natural_size(y, w, spec, axis - 2) if spec.stride[axis - 2] == 1 else None
+
+    return _with_shape(Kind.DGRAD, spec, y, w, x_shape, told, default)
 
 
 def conv_wgrad(x: Variable, y: Variable, w_shape: Any, spec: ConvSpec) -> Variable:
@@ -44,8 +48,13 @@ def conv_wgrad(x: Variable, y: Variable, w_shape: Any, spec: ConvSpec) -> Variab
     """
     x, y = _promoted(x, y)
     told = filters_shape(x.type.shape, y.type.shape, spec)
-    defaults: list[Size | None] = [size_of(y, 1), size_of(x, 1) // spec.groups, *told[2:]]
-    return _with_shape(Kind.WGRAD, spec, x, y, w_shape, told, defaults)
+
+    def default(axis: int) -> Size | None:
+        if axis < 2:
+            return size_of(y, 1) if axis == 0 else size_of(x, 1) // spec.groups
+        return told[axis]
+
+    return _with_shape(Kind.WGRAD, spec, x, y, w_shape, told, default)
 
 
 def conv_transpose(y: Variable, w: Variable, spec: ConvSpec, output_shape: Any = None, output_padding: Any = 0) -> Variable:
@@ -60,9 +69,13 @@ def conv_transpose(y: Variable, w: Variable, spec: ConvSpec, output_shape: Any =
     told = image_shape(y.type.shape, w.type.shape, spec)
     extra = _checked_output_padding(output_padding, spec, output_shape)
     shape = _asked_shape(output_shape, spec)
-    sizes: list[Size | None] = [size_of(y, 0), size_of(w, 1) * spec.groups]
-    sizes += [natural_size(y, w, spec, axis, extra[axis]) for axis in range(spec.ndim)]
-    return _with_shape(Kind.DGRAD, spec, y, w, shape, (*told[:2], *(None,) * spec.ndim), sizes)
+
+    def default(axis: int) -> Size:
+        if axis < 2:
+            return size_of(y, 0) if axis == 0 else size_of(w, 1) * spec.groups
+        return natural_size(y, w, spec, axis - 2, extra[axis - 2])
+
+    return _with_shape(Kind.DGRAD, spec, y, w, shape, (*told[:2], *(None,) * spec.ndim), default)
 
 
 def natural_size(y: Variable, w: Variable, spec: ConvSpec, axis: int, extra: int = 0) -> Size:
@@ -105,9 +118,9 @@ def _asked_shape(output_shape: Any, spec: ConvSpec) -> Any:
 
 
 def _with_shape(kind: Kind, spec: ConvSpec, first: Variable, second: Variable, shape: Any, told: Sizes,
-                defaults: Sequence[Size | None]) -> Variable:
-    """A DGRAD or WGRAD with a result of `shape`; entries that are None come from `defaults`."""
-    sizes = as_sizes(_entries(kind, spec, shape, told, defaults), f"a {kind.value}")
+                default: Callable[[int], Size | None]) -> Variable:
+    """A DGRAD or WGRAD with a result of `shape`; for entries that are None `default` says the size of an axis."""
+    sizes = as_sizes(_entries(kind, spec, shape, told, default), f"a {kind.value}")
     asked = tuple(known_sizes(sizes))
     if any(size is not None and size < 0 for size in asked):
         raise ShapeError(explain_error(f"the shape of the result of a {kind.value} has a negative size", shape_text(asked)))
@@ -117,21 +130,23 @@ def _with_shape(kind: Kind, spec: ConvSpec, first: Variable, second: Variable, s
     return apply_op(Conv(kind, resolved, None, known), first, second, size_vector(sizes))
 
 
-def _entries(kind: Kind, spec: ConvSpec, shape: Any, told: Sizes, defaults: Sequence[Size | None]) -> list[Size]:
-    if shape is None:
-        shape = (None,) * len(told)
-    entries = as_sizes(shape, f"a {kind.value}") if isinstance(shape, Variable) else shape
+def _entries(kind: Kind, spec: ConvSpec, shape: Any, told: Sizes, default: Callable[[int], Size | None]) -> list[Size]:
+    entries = (None,) * len(told) if shape is None else shape
+    if isinstance(entries, Variable):
+        entries = as_sizes(entries, f"a {kind.value}")
     if not isinstance(entries, (tuple, list)) or len(entries) != len(told):
         raise ShapeError(explain_error(
             f"the shape of the result of a {spec.ndim}-D {kind.value} has {len(told)} sizes", repr(entries)))
-    entries = [default if size is None else size for size, default in zip(entries, defaults, strict=True)]
-    if None in [size for size in entries if not isinstance(size, Variable)]:
-        axis = [size is None for size in entries].index(True)
-        raise ShapeError(explain_error(
-            f"the size of the result along axis {axis} is not told by the inputs of a {kind.value}",
-            f"{spec}; what they tell: {shape_text(told)}",
-            f"give the shape of the {'image' if kind is Kind.DGRAD else 'filters'}"))
-    return list(entries)
+    sizes: list[Size] = []
+    for axis, entry in enumerate(entries):
+        size = default(axis) if entry is None else entry
+        if size is None:
+            raise ShapeError(explain_error(
+                f"the size of the result along axis {axis} is not told by the inputs of a {kind.value}",
+                f"{spec}; what they tell: {shape_text(told)}",
+                f"give the shape of the {'image' if kind is Kind.DGRAD else 'filters'}"))
+        sizes.append(size)
+    return sizes
 
 
 def _promoted(first: Variable, second: Variable) -> tuple[Variable, Variable]:
