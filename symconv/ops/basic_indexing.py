@@ -6,7 +6,7 @@ ints, None or `INPUT`.  The int64 scalars that stand for `INPUT` follow the othe
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -90,14 +90,16 @@ def sliced_size(entry: Slice, size: int | None) -> int | None:
     if INPUT in entry.bounds:
         return 0 if size == 0 else None
     if size is None:
-        return 0 if all(slice_bounds(entry, each)[2] == 0 for each in _telling_sizes(entry)) else None
+        return 0 if _is_always_empty(entry) else None
     return slice_bounds(entry, size)[2]
 
 
-def _telling_sizes(entry: Slice) -> Iterator[int]:
-    """Sizes that together tell whether a slice is empty for every size."""
-    limit = max(abs(bound) for bound in entry.bounds if isinstance(bound, int))
-    yield from (limit, limit + 1, 2 * limit + 1) if limit > 16 else range(2 * limit + 2)
+def _is_always_empty(entry: Slice) -> bool:
+    """Whether bounds counted from the same end leave nothing, however long the axis is."""
+    start, stop, step = entry.bounds
+    if not isinstance(start, int) or not isinstance(stop, int) or (start < 0) != (stop < 0):
+        return False
+    return start <= stop if isinstance(step, int) and step < 0 else start >= stop
 
 
 def region_shape(pattern: Pattern, x: TensorType) -> tuple[int | None, ...]:

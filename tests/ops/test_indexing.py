@@ -1,6 +1,7 @@
 """`x[...]`, set_subtensor and inc_subtensor against NumPy; gradients; errors."""
 from __future__ import annotations
 
+import itertools
 import pickle
 import random
 from typing import Any
@@ -77,6 +78,15 @@ def test_every_slice_of_a_short_axis() -> None:
                         assert region.type.shape == expected.shape
                     else:
                         assert region.type.shape in ((None,), expected.shape)
+
+
+def test_a_slice_of_an_unknown_axis_is_known_empty_only_where_it_always_is() -> None:
+    x = Variable(TensorType("float32", (None,)))
+    bounds = [None, 0, 1, 3, 20, -1, -2, -3, -20]
+    for start, stop, step in itertools.product(bounds, bounds, [None, 1, 2, -1, -7]):
+        if x[start:stop:step].type.shape == (0,):
+            assert not any(len(range(size)[start:stop:step]) for size in range(60)), (start, stop, step)
+    assert x[3:2].type.shape == x[-1:-1].type.shape == (0,)
 
 
 def test_view_shows_the_same_elements() -> None:
