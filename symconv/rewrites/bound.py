@@ -2,8 +2,8 @@
 
     sum_to(g, x) = g, or a plain sum over the axes that were stretched
     f(broadcast(x), y) = f(x, y) where y keeps the shape; f(broadcast(x), broadcast(y)) = broadcast(f(x, y)) (less work)
-    dimshuffle(f(x, y)) = f(dimshuffle(x), dimshuffle(y)) where only axes of size 1 come and go and nothing else reads f(x, y),
-    so that chains of elementwise operations are not torn apart
+    dimshuffle(f(x, y)) = f(dimshuffle(x), dimshuffle(y)) where only axes of size 1 come and go and nothing else reads
+    f(x, y), so that chains of elementwise operations are not torn apart
     reduce(broadcast(x)) stays: a sum over n equal numbers rounds as the sum does
 """
 from __future__ import annotations

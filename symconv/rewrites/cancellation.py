@@ -1,8 +1,8 @@
 """Finding s · E without the division by s that E holds: what the gradient of a logarithm needs to stay finite.
 
-The gradient of log(s) is u / s, and that of s = softmax(x), sigmoid(x) or exp(x) multiplies with s again.  Where s underflows,
-(u / s) · s is NaN; in exact arithmetic it is u.  `cancel(s, E)` follows E through sums, products and moves (a transposed s was
-divided by, and the quotient transposed back) to the divisions by s:
+The gradient of log(s) is u / s, and that of s = softmax(x), sigmoid(x) or exp(x) multiplies with s again.  Where s
+underflows, (u / s) · s is NaN; in exact arithmetic it is u.  `cancel(s, E)` follows E through sums, products and moves (a
+transposed s was divided by, and the quotient transposed back) to the divisions by s:
 
     s · (u / s) = u          s · (u / d) = (s · u) / d          s · (a · b) = (s · a) · b          s · (-a) = -(s · a)
     s · (a ± b) = s · a ± s · b      s · where(c, a, 0) = where(c, s · a, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError
-from ..graph import Apply, Constant, FunctionGraph, Variable
+from ..graph import Apply, Constant, FunctionGraph, Op, Variable
 from ..graph.provenance import Sources
 from ..target import Target
 
@@ -115,8 +115,7 @@ class Context:
         None for a variable that this sweep has made: its readers are known in the next sweep, so the rule waits.
         """
         self.asked_readers = True
-        uses = self._uses
-        return uses[variable] if variable in uses else None
+        return self._uses.get(variable)
 
     def reader_nodes(self, variable: Variable) -> list[Apply]:
         """The nodes that read the variable; none for one that this sweep has made (the rule is asked again)."""
@@ -130,6 +129,16 @@ class Context:
     def is_result(self, variable: Variable) -> bool:
         """Whether it is an output or the new value of an update."""
         return variable in self.results
+
+    @cached_property
+    def nodes(self) -> frozenset[Apply]:
+        """All nodes at the start of the sweep."""
+        return frozenset(self.graph.nodes)
+
+    @cached_property
+    def op_classes(self) -> frozenset[type[Op]]:
+        """The classes of all ops in the graph."""
+        return frozenset(type(node.op) for node in self.graph.nodes)
 
     @cached_property
     def results(self) -> frozenset[Variable]:

@@ -1,8 +1,8 @@
 """Elementwise nodes into few kernels, and into the reductions that read them.
 
-A group has one root: an elementwise node, or a reduction.  A node joins the group of its readers where all of them are in that
-one group; so no path leaves a group and comes back, and nothing is computed twice.  A value that is also an output or an
-update becomes a further output of the kernel.
+A group has one root: an elementwise node, or a reduction.  A node joins the group of its readers where all of them are in
+that one group; so no path leaves a group and comes back, and nothing is computed twice.  A value that is also an output or
+an update becomes a further output of the kernel.
 
 Conditions: at most MAX_INPUTS inputs and MAX_INSTRUCTIONS instructions a kernel; all values have the shape of the root but
 for a few cheap ones on smaller, broadcast values, which are computed again for every element; a further output has the

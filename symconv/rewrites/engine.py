@@ -34,6 +34,7 @@ def run_phase(graph: FunctionGraph, phase: Phase, target: Target, log: Log) -> F
     started, before = time.perf_counter(), len(graph.nodes)
     runner = _PhaseRunner(graph, phase, target, log)
     graph, sweeps = runner.to_fixpoint(graph)
+    log.keep_declined(phase.name, frozenset(graph.nodes))
     for whole in phase.whole:
         graph = runner.apply_whole(graph, whole)
     log.phases.append(PhaseReport(phase.name, sweeps, before, len(graph.nodes), time.perf_counter() - started))
@@ -181,7 +182,7 @@ class _Sweep:
         """The interned replacement, noted in the log; None where it is the node itself or says less about the shape."""
         proposed = answer if isinstance(answer, tuple) else (answer,)
         if len(proposed) != len(node.outputs):
-            raise InternalError(f"the rule {rule.name} gives {len(proposed)} variables for the {len(node.outputs)} of {node}")
+            raise InternalError(f"the rule {rule.name} gives {len(proposed)} variables for {len(node.outputs)}: {node}")
         for old, new in zip(node.outputs, proposed, strict=True):
             self._check_type(rule.name, old, new)
             if new.type != old.type and new.type.meet(old.type) != new.type:

@@ -67,7 +67,7 @@ def drop_floor_divisor_one(match: Match) -> Answer:
     return match.x if dtypes.is_integer(match.x.dtype) else None
 
 
-@law(-(-x))
+@law(scalar("neg", -x))
 def cancel_double_negation(match: Match) -> Answer:
     """-(-x) = x"""
     return match.x

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from ..graph import Apply, Constant, Variable
@@ -72,6 +73,10 @@ class Log:
     def decline(self, phase: str, rule: str, node: Apply, reason: str) -> None:
         """Note that a rule declined at a node."""
         self._declined.setdefault((phase, rule, node, reason), Declined(phase, rule, node, reason))
+
+    def keep_declined(self, phase: str, nodes: Collection[Apply]) -> None:
+        """Forget what was declined in a phase at nodes that are gone: something else was done there."""
+        self._declined = {key: each for key, each in self._declined.items() if each.phase != phase or each.node in nodes}
 
     def counts(self) -> Counter[str]:
         """How often each rule was applied."""

@@ -5,7 +5,7 @@
     reshape that only adds or drops axes of size 1 = dimshuffle
     broadcast(broadcast(x), s) = broadcast(x, s)        broadcast to x's own shape = x
     x[:, :] = x                                         stop_gradient(x) = x (gradients have been taken)
-    shape(f(x)) = shape(x) for elementwise f and softmax
+    0 with flip(0) += y is flip(y)                      shape(f(x)) = shape(x) for elementwise f, softmax
     transpose(A · B) = transpose(B) · transpose(A)      where only the transpose reads the product
 
 Reshapes and broadcasts check sizes; one is dropped only where its own sizes are static, so no error is lost.
@@ -13,13 +13,16 @@ Reshapes and broadcasts check sizes; one is dropped only where its own sizes are
 from __future__ import annotations
 
 from ..graph import Apply, Variable, apply_op
-from ..ops.basic_indexing import Slice, Subtensor
+from ..ops.basic_indexing import IncSubtensor, Slice, Subtensor
 from ..ops.linalg import MatMul
 from ..ops.shape import BroadcastTo, DimShuffle, Reshape, Shape, dimshuffle
 from ..ops.stop_gradient import StopGradient
 from .context import Context
 from .rule import Answer, Rule, rule
-from .values import shape_root
+from .values import shape_root, uniform_value
+
+BACKWARDS = (Slice(None, None, -1), Slice(-1, None, -1))
+"""Slices that reverse a whole axis."""
 
 
 def _made_by(variable: Variable, op_class: type) -> Apply | None:
@@ -96,6 +99,18 @@ def drop_full_slice(node: Apply, context: Context) -> Answer:
     return node.inputs[0] if full else None
 
 
+@rule(IncSubtensor)
+def write_everything(node: Apply, context: Context) -> Answer:
+    """0 with flip(0) += y is flip(y): the gradient of a flip; set everywhere, whatever was there before"""
+    op: IncSubtensor = node.op  # type: ignore[assignment]
+    x, y = node.inputs[:2]
+    if not all(isinstance(entry, Slice) and (entry.is_full or entry in BACKWARDS) for entry in op.pattern):
+        return None
+    if y.type != x.type or not y.type.is_static or (op.mode == "add" and uniform_value(x) != 0):
+        return None
+    return apply_op(Subtensor(op.pattern), y)
+
+
 @rule(Shape)
 def shape_of_elementwise(node: Apply, context: Context) -> Answer:
     """shape(f(x)) = shape(x), so that a shape keeps no value alive"""
@@ -122,4 +137,4 @@ def transpose_product(node: Apply, context: Context) -> Answer:
 
 RULES: tuple[Rule, ...] = (
     merge_dimshuffles, merge_reshapes, drop_reshape, reshape_as_dimshuffle, drop_broadcast, merge_broadcasts,
-    drop_full_slice, shape_of_elementwise, drop_stop_gradient, transpose_product)
+    drop_full_slice, write_everything, shape_of_elementwise, drop_stop_gradient, transpose_product)

@@ -5,8 +5,9 @@
     def log_one_plus_exp(match): return softplus(match.x)
 
 Operators and the functions below stand for elementwise nodes; `node(OpClass, inputs…, field=value)` for any other.
-Numbers stand for constants with that value everywhere that give the node no other shape than its other inputs have.  Commutative operations match in either order.  A capture used
-twice must be the same variable.  `.once()` asks that the value has no other reader, `.called("y")` captures it.
+Numbers stand for constants with that value everywhere that give the node no other shape than its other inputs have.
+Commutative operations match in either order.  A capture used twice must be the same variable.  `.once()` asks that the
+value has no other reader, `.called("y")` captures it.
 """
 from __future__ import annotations
 

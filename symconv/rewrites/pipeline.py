@@ -1,7 +1,7 @@
 """THE order of all rewriting.
 
-Symbolic phases hold for any shape; bound phases run when every shape is known, and may ask the target.  A rule or phase can be
-left out, or chosen alone, by its name.
+Symbolic phases hold for any shape; bound phases run when every shape is known, and may ask the target.  A rule or phase can
+be left out, or chosen alone, by its name.
 """
 from __future__ import annotations
 
@@ -11,19 +11,35 @@ from ..config import config
 from ..errors import ArgumentError, explain_error
 from ..graph import FunctionGraph
 from ..target import Target
-from . import bound, folding, identities, movement, reductions, stable_scalars, stable_softmax
+from . import (
+    bound,
+    convolution_fusion,
+    convolution_scale,
+    convolution_spec,
+    folding,
+    identities,
+    movement,
+    reductions,
+    stable_scalars,
+    stable_softmax,
+)
 from .elementwise_fusion import fuse_elementwise
 from .engine import run_phase
 from .log import Log
 from .rule import Phase
 
+_SMALLER = (*movement.RULES, *identities.RULES)
+
 SYMBOLIC: tuple[Phase, ...] = (
-    Phase("canonicalize", (folding.fold_integer_constants, *movement.RULES, *identities.RULES, *reductions.RULES)),
-    Phase("stabilize", (*stable_softmax.RULES, *stable_scalars.RULES, *movement.RULES, *identities.RULES)),
-    Phase("specialize", folding.RULES),
+    Phase("canonicalize", (folding.fold_integer_constants, *_SMALLER, *reductions.RULES)),
+    Phase("stabilize", (*stable_softmax.RULES, *stable_scalars.RULES, *_SMALLER)),
+    Phase("conv_canonical", convolution_spec.RULES),
+    Phase("specialize", (*folding.RULES, *_SMALLER)),
 )
 BOUND: tuple[Phase, ...] = (
-    Phase("bound_canonicalize", (stable_softmax.log_sum_exp, *folding.RULES, *bound.RULES, *movement.RULES, *identities.RULES, *reductions.RULES)),
+    Phase("bound_canonicalize", (stable_softmax.log_sum_exp, *folding.RULES, *bound.RULES, *_SMALLER, *reductions.RULES)),
+    Phase("conv_scale", (*convolution_spec.RULES, *convolution_scale.RULES, *movement.RULES, *folding.RULES)),
+    Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES)),
     Phase("elemwise_fuse", whole=(fuse_elementwise,)),
 )
 PIPELINE = SYMBOLIC + BOUND

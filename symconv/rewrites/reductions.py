@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..graph import Apply, Variable, apply_op
 from ..ops.elementwise import cast
-from ..ops.reductions import Reduce, reduced_shape
+from ..ops.reductions import Reduce
 from ..ops.shape import dimshuffle
 from .context import Context
 from .rule import Answer, Rule, rule

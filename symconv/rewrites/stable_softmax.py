@@ -39,7 +39,8 @@ _POSITIVE = frozenset({"exp", "sigmoid", "softplus"})
 def log_softmax(match: Match) -> Answer:
     """log(softmax(x)) = log_softmax(x)"""
     softmax = match.s.apply
-    assert softmax is not None and isinstance(softmax.op, Softmax)
+    assert softmax is not None
+    assert isinstance(softmax.op, Softmax)
     return apply_op(LogSoftmax(softmax.op.axis), match.x)
 
 
@@ -166,7 +167,9 @@ def softmax_gradient_of_log(node: Apply, context: Context) -> Answer:
     if softmax is None or not isinstance(softmax.op, Softmax) or softmax.op.axis != op.axis:
         return None
     found = cancel(s, gy, context)
-    return None if found is None else apply_op(LogSoftmaxGrad(op.axis), found, apply_op(LogSoftmax(op.axis), softmax.inputs[0]))
+    if found is None:
+        return None
+    return apply_op(LogSoftmaxGrad(op.axis), found, apply_op(LogSoftmax(op.axis), softmax.inputs[0]))
 
 
 @law(sigmoid(-x) * exp(x))

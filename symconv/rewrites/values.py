@@ -35,7 +35,7 @@ def uniform_value(variable: Variable) -> Number | None:
     array = np.asarray(value, variable.type.dtype)
     for dtype in reversed(casts):
         array = evaluate_scalar("cast", (array,), dtype)
-    return array.item()  # type: ignore[no-any-return]
+    return array.item()
 
 
 def _uniform_constant(constant: Constant) -> Number | None:
@@ -52,7 +52,7 @@ def is_minus_zero(value: Number) -> bool:
 
 
 def is_non_negative(variable: Variable) -> bool:
-    """Whether no element can be below zero or be -0.0 (NaN can be); True only where that is plain from the last operation."""
+    """Whether no element can be below zero or -0.0 (it can be NaN); True only where the last operation tells it."""
     node = variable.apply
     if node is None:
         return isinstance(variable, Constant) and variable.data.size <= _LARGEST_SEARCHED and not bool(
