@@ -53,6 +53,7 @@ class _Builder:
         self.constants: list[tuple[Storage, Constant]] = []
         self.temporaries: list[Storage] = []
         self.copies: dict[Variable, Place] = {}
+        self.computed: set[Variable] = set()  # results of steps; the others are views, of outputs too
         self.output_numbers = {variable: number for number, variable in reversed(list(enumerate(graph.outputs)))}
         self.counts = dict.fromkeys(("input", "shared", "constant", "output", "update", "temporary"), 0)
         for leaf in graph.leaves:
@@ -108,6 +109,7 @@ class _Builder:
 
     def _result(self, variable: Variable, operand: Operand) -> Place:
         kind = "output" if variable in self.output_numbers else "temporary"
+        self.computed.add(variable)
         self.places[variable] = Place(self.new_storage(kind, operand.nbytes), 0, operand)
         return self.places[variable]
 
@@ -128,7 +130,7 @@ class _Builder:
     def output(self, position: int, variable: Variable) -> Place:
         """The storage of an output: its own, copied to where the value lies elsewhere."""
         place = self.place(variable)
-        own = place.storage.kind == "output" and place.is_whole and self.output_numbers[variable] == position
+        own = variable in self.computed and place.storage.kind == "output" and self.output_numbers[variable] == position
         return place if own else self.copy(place, "output", variable)
 
     def new_value(self, leaf: Variable, new: Variable) -> Place:

@@ -10,12 +10,12 @@ from ...ops.axes import normalize_axis
 from ...ops.axis_moves import moveaxis
 from ...ops.constants import as_variable
 from ...ops.creation import arange
-from ...ops.elementwise import log, log1p, neq, softplus, where
+from ...ops.elementwise import Elementwise, log, log1p, neq, softplus, where
 from ...ops.integer_indexing import Gather
 from ...ops.promotion import float_dtype
 from ...ops.shape import shape_sizes
 from ...ops.sizes import joined_size
-from ...ops.softmax import log_softmax
+from ...ops.softmax import Softmax, log_softmax
 
 __all__ = ["binary_crossentropy", "categorical_crossentropy", "sigmoid_binary_crossentropy", "softmax_cross_entropy"]
 
@@ -31,13 +31,16 @@ def categorical_crossentropy(coding_dist: Any, true_dist: Any) -> Variable:
         GraphTypeError: ranks that differ by more than one, classes that are no integers.
         IndexRangeError: when run, a class outside 0 … classes - 1.
 
-    A probability 0 gives inf (NaN where its true probability is 0 too); `softmax_cross_entropy` has no such case.  When
-    compiled, the logarithm of a softmax is rewritten to `log_softmax`.
+    The result of `softmax` itself is taken as its logits, and the loss is exact for logits of any size, as
+    `softmax_cross_entropy` is.  Of other probabilities 0 gives inf (NaN where the true probability is 0 too).
     """
     coding, true = as_variable(coding_dist), as_variable(true_dist)
-    if _are_classes(coding, true):
-        return -log(_picked(coding, true))
-    return -(true * log(coding)).sum(axis=-1)
+    classes = _are_classes(coding, true)
+    node = coding.apply
+    if node is not None and isinstance(node.op, Softmax):
+        logarithms = log_softmax(node.inputs[0], node.op.axis)
+        return -_picked(logarithms, true) if classes else _expected(true, logarithms, -1)
+    return -log(_picked(coding, true)) if classes else -(true * log(coding)).sum(axis=-1)
 
 
 def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Variable:
@@ -63,14 +66,17 @@ def softmax_cross_entropy(logits: Any, labels: Any, axis: int = -1) -> Variable:
     logarithms = log_softmax(scores, position)
     if _are_classes(scores, true):
         return -_picked(moveaxis(logarithms, position, -1), true)
-    return -where(neq(true, 0), true * logarithms, 0).sum(axis=position)
+    return _expected(true, logarithms, position)
 
 
 def binary_crossentropy(output: Any, target: Any) -> Variable:
     """-(target·log(output) + (1 - target)·log(1 - output)), elementwise, from probabilities.
 
-    When compiled, the logarithms of a sigmoid are rewritten to forms that are exact for logits of any size.
+    The result of `sigmoid` itself is taken as its logits: that is `sigmoid_binary_crossentropy`.
     """
+    node = as_variable(output).apply
+    if node is not None and node.op == Elementwise("sigmoid"):
+        return sigmoid_binary_crossentropy(node.inputs[0], target)
     probability, true = _float_pair(output, target)
     return -(true * log(probability) + (1 - true) * log1p(-probability))
 
@@ -102,6 +108,11 @@ def _are_classes(scores: Variable, true: Variable) -> bool:
         raise GraphTypeError(explain_error("classes are integers", str(true.type),
                                            'cast them: labels.astype("int64"), or give probabilities of the same rank'))
     return True
+
+
+def _expected(true: Variable, logarithms: Variable, axis: int) -> Variable:
+    """-Σ true·logarithms, where a class of probability 0 adds nothing, also if its logarithm is -inf."""
+    return -where(neq(true, 0), true * logarithms, 0).sum(axis=axis)
 
 
 def _picked(scores: Variable, classes: Variable) -> Variable:
