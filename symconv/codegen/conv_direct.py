@@ -105,13 +105,11 @@ def tile_shapes(tile: GemmTile) -> tuple[int, ...]:
     return tuple(min(8, sums // rows) for rows in range(1, 7))
 
 
-def plan_band(geometry: Geometry, kind: Kind, tile: GemmTile) -> BandPlan:
-    """Bands that fit the second cache, and are many enough for several threads."""
+def plan_band(geometry: Geometry, kind: Kind, tile: GemmTile, channels: int = 0) -> BandPlan:
+    """Bands that fit the second cache, and are many enough for several threads; of `channels` channels, or as many as suit."""
     counts, step, span = _counts(geometry, kind), _steps(geometry, kind), _spans(geometry, kind)
     columns = -(-max(counts[2], 1) // max(1, -(-counts[2] // _COLUMNS)))
-    channels = max(1, min(geometry.channels, _DEPTH // max(1, geometry.taps // _phases(geometry, kind))))
-    passes = -(-geometry.channels // channels)
-    channels = max(1, -(-geometry.channels // max(passes, 1)))
+    channels = channels or _channels_at_once(geometry, kind)
     length = -(-columns // tile.lanes) * tile.lanes + (span[2] - 1) // step[2]
 
     def elements(rows: int) -> int:
@@ -122,6 +120,12 @@ def plan_band(geometry: Geometry, kind: Kind, tile: GemmTile) -> BandPlan:
     while rows > 1 and (elements(rows) * tile.itemsize > _BAND_BYTES or (rows > 4 and others * -(-counts[1] // rows) < _TASKS)):
         rows = (rows + 1) // 2
     return BandPlan(rows, columns, channels, elements(rows))
+
+
+def _channels_at_once(geometry: Geometry, kind: Kind) -> int:
+    most = max(1, min(geometry.channels, _DEPTH // max(1, geometry.taps // _phases(geometry, kind))))
+    passes = max(1, -(-geometry.channels // most))
+    return max(1, -(-geometry.channels // passes))
 
 
 def _phases(geometry: Geometry, kind: Kind) -> int:

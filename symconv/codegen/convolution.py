@@ -6,8 +6,9 @@ from .conv_common import refuse_epilogue
 from .conv_direct import ConvDirect
 from .conv_gemm import ConvGemm
 from .conv_wgrad import ConvWgrad
+from .conv_wgrad_direct import ConvWgradDirect
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvWgrad())
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvWgradDirect(), ConvWgrad())
 IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}

@@ -1,0 +1,176 @@
+"""The convolution kernels against loops over the kernel's elements in float64, on corner shapes, with every epilogue."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_runner import make_problem, run_kernel
+
+from symconv.codegen.convolution import CONV_IMPLEMENTATIONS, refuse_epilogue
+from symconv.codegen.implementation import Implementation
+from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.convolution import Conv
+from symconv.ops.epilogue import Epilogue
+from symconv.ops.scalar import Instruction, ScalarProgram
+from symconv.ops.spec import ConvSpec, Kind
+from symconv.target import Target
+
+sys.path.insert(0, str(Path(__file__).parent))
+from conv_oracle import Array, expected, op_and_inputs, operands
+
+PROBLEMS = """
+    n2 c3 h9 w11 k5 r3 s3 p1
+    n1 c1 h1 w1 k1 r1 s1
+    n3 c7 h5 w4 k13 r1 s1
+    n2 c4 h12 w12 k8 r5 s5 p2 flip
+    n1 c6 h17 w13 k9 r2 s3 u2x3 p1x0:2 g3
+    n2 c8 h10 w10 k8 r3 s3 p1 g8
+    n2 c8 h10 w9 k16 r3 s3 u2 p1 g8 flip
+    n1 c3 h32 w33 k20 r7 s7 u2 p3
+    n2 c2 h7 w7 k3 r7 s7
+    n1 c2 h10 w10 k3 r2 s2 u4
+    n2 c3 h16 w16 k4 r3 s3 l2x3 p2x4
+    n0 c3 h8 w8 k4 r3 s3 p1
+    n2 c0 h6 w6 k4 r3 s3 p1
+    n2 c3 h6 w6 k0 r3 s3 p1
+    n2 c40 h7 w7 k30 r3 s3 p1
+    n1 c5 w100 k7 s5 l3 p6:0
+    n3 c1 w600 k2 s512
+    n1 c2 w40 k3 s3 u2 flip p1
+    n2 c3 d5 h6 w7 k4 t3 r2 s3 p1x0x1 u1x2x1
+    n1 c2 d4 h4 w4 k2 t2 r2 s2 u2 l1x2x1 g2 flip
+    n4 c20 h12 w12 k50 r5 s5
+    n1 c300 h3 w3 k20 r3 s3 p1
+    n2 c2 h20 w20 k2 r17 s17 p3
+    n1 c4 h6 w6 k4 r3 s3 u3 p2:0x0:1
+    n2 c6 h23 w40 k6 r3 s3 u2 p1 g6
+    n1 c3 h9 w70 k7 r3 s5 l2 p3 flip
+    n1 c3 h4 w700 k2 r1 s1
+    n33 c2 h3 w2 k4 r2 s2 p1
+""".strip().splitlines()
+TOLERANCE = {"float32": 3e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
+
+
+def accepting(op: Conv, inputs: list[Array]) -> list[Implementation]:
+    problem = make_problem(op, *inputs)
+    return [each for each in CONV_IMPLEMENTATIONS if each.refuse(problem, Target()) is None]
+
+
+def check(conv: ConvProblem, threads: int) -> None:
+    x, w, y = operands(conv)
+    op, inputs = op_and_inputs(conv, x, w, y)
+    wanted, magnitude = expected(conv, x, w, y)
+    implementations = accepting(op, inputs)
+    assert implementations, f"nothing runs {conv}"
+    for implementation in implementations:
+        (found,) = run_kernel(implementation, op, *inputs, threads=threads)
+        assert found.dtype == conv.dtype
+        wrong = np.abs(found - wanted) > TOLERANCE[conv.dtype] * magnitude
+        assert not wrong.any(), f"{implementation.name}, {conv}: {wrong.sum()} of {wrong.size} wrong, first {np.argwhere(wrong)[0]}"
+
+
+@pytest.mark.parametrize("sizes", [line.strip() for line in PROBLEMS])
+@pytest.mark.parametrize("kind", ["fprop", "dgrad", "wgrad"])
+def test_against_loops(kind: str, sizes: str) -> None:
+    check(ConvProblem.parse(f"{kind} {sizes} f32"), threads=2)
+    check(ConvProblem.parse(f"{kind} {sizes} f64"), threads=1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_specs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(6):
+        ndim, groups = int(rng.integers(1, 4)), int(rng.choice([1, 1, 2, 3]))
+        kernel = rng.integers(1, 4, ndim)
+        dilation, stride = rng.integers(1, 4, ndim), rng.integers(1, 4, ndim)
+        low, high = rng.integers(0, 4, ndim), rng.integers(0, 4, ndim)
+        size = np.maximum((kernel - 1) * dilation + 1 - low - high, 1) + rng.integers(0, 12 if ndim < 3 else 5, ndim)
+        spec = ConvSpec(ndim, *(tuple(map(int, values)) for values in (stride, dilation, low, high)), groups, bool(rng.integers(2)))
+        channels, filters = groups * int(rng.integers(1, 5)), groups * int(rng.integers(1, 9))
+        x_shape = (int(rng.integers(1, 4)), channels, *map(int, size))
+        for kind in Kind:
+            check(ConvProblem(kind, spec, x_shape, (filters, channels // groups, *map(int, kernel)), "float64", "float64"), 2)
+
+
+def test_threads_do_not_change_bits() -> None:
+    for text in ("fprop n3 c5 h20 w20 k7 r3 s3 p1 f32", "dgrad n3 c5 h20 w20 k7 r3 s3 p1 u2 f32", "wgrad n9 c5 h40 w40 k7 r3 s3 f32"):
+        conv = ConvProblem.parse(text)
+        op, inputs = op_and_inputs(conv, *operands(conv))
+        for implementation in accepting(op, inputs):
+            one, two = (run_kernel(implementation, op, *inputs, threads=threads)[0] for threads in (1, 2))
+            np.testing.assert_array_equal(one, two)
+
+
+def _bias_relu(dtype: str) -> Epilogue:
+    return Epilogue(ScalarProgram((dtype, dtype), (Instruction("add", (0, 1), dtype), Instruction("relu", (2,), dtype)), (3,)),
+                    ("channel",))
+
+
+def _scale_residual_tanh(dtype: str) -> Epilogue:
+    body = (Instruction("mul", (0, 1), dtype), Instruction("add", (3, 2), dtype), Instruction("tanh", (4,), dtype))
+    return Epilogue(ScalarProgram((dtype, dtype, dtype), body, (5,)), ("channel", "full"))
+
+
+@pytest.mark.parametrize("text", [
+    "fprop n2 c3 h9 w16 k5 r3 s3 p1 f32", "fprop n2 c100 h8 w8 k7 r3 s3 p1 f64", "dgrad n2 c3 h9 w11 k5 r3 s3 u2 f32",
+    "dgrad n1 c2 h10 w10 k3 r2 s2 u4 f64", "wgrad n2 c3 h9 w11 k5 r3 s3 p1 f32", "fprop n2 c0 h4 w4 k3 r1 s1 f32",
+    "fprop n2 c6 h9 w11 k6 r3 s3 p1 g6 f32", "wgrad n1 c70 h5 w5 k40 r3 s3 p1 f64"])
+def test_epilogues(text: str) -> None:
+    conv = ConvProblem.parse(text)
+    x, w, y = operands(conv)
+    wanted, magnitude = expected(conv, x, w, y)
+    rng = np.random.default_rng(5)
+    along = (1, -1) + (1,) * (wanted.ndim - 2)
+    for epilogue in (_bias_relu(conv.dtype), _scale_residual_tanh(conv.dtype)):
+        assert refuse_epilogue(epilogue, conv.dtype) is None
+        extra = [rng.standard_normal(wanted.shape[1] if place == "channel" else wanted.shape).astype(conv.dtype)
+                 for place in epilogue.operands]
+        channel = extra[0].astype(np.float64).reshape(along)
+        if len(extra) == 1:
+            finished = np.maximum(wanted + channel, 0)
+        else:
+            finished = np.tanh(wanted * channel + extra[1])
+        op, inputs = op_and_inputs(conv, x, w, y, epilogue)
+        implementations = accepting(op, [*inputs, *extra])
+        assert implementations
+        for implementation in implementations:
+            (found,) = run_kernel(implementation, op, *inputs, *extra, threads=2)
+            allowed = TOLERANCE[conv.dtype] * (magnitude * (1 + abs(channel)) + 1)
+            assert (np.abs(found - finished) <= allowed).all(), implementation.name
+
+
+def test_refusals_say_why() -> None:
+    conv = ConvProblem.parse("fprop n1 c2 h5 w5 k3 r3 s3 f16")
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    reasons = [each.refuse(make_problem(op, *inputs), Target()) for each in CONV_IMPLEMENTATIONS]
+    assert all(reasons)
+    assert any("float16" in reason for reason in reasons if reason)
+    wide = ConvProblem.parse("fprop n1 c2 h5 w5 k3 r3 s3 f32@f64")
+    op, inputs = op_and_inputs(wide, *operands(wide))
+    assert all(each.refuse(make_problem(op, *inputs), Target()) for each in CONV_IMPLEMENTATIONS)
+    cast = Epilogue(ScalarProgram(("float32",), (Instruction("cast", (0,), "float64"),), (1,)))
+    assert "float64" in (refuse_epilogue(cast, "float32") or "")
+
+
+def test_a_new_batch_size_compiles_nothing() -> None:
+    sources = set()
+    for batch in (1, 3, 50):
+        conv = ConvProblem.parse(f"fprop n{batch} c3 h20 w20 k8 r3 s3 p1 f32")
+        op, inputs = op_and_inputs(conv, *operands(conv))
+        sources |= {each.build(make_problem(op, *inputs), Target()).source for each in CONV_IMPLEMENTATIONS[:1]}
+    assert len(sources) == 1
+
+
+def test_narrow_and_wide_vectors() -> None:
+    conv = ConvProblem.parse("fprop n2 c5 h9 w21 k14 r3 s3 p1 f32")
+    for kind in Kind:
+        problem = ConvProblem(kind, conv.spec, conv.x_shape, conv.w_shape, "float32", "float32")
+        x, w, y = operands(problem)
+        wanted, magnitude = expected(problem, x, w, y)
+        op, inputs = op_and_inputs(problem, x, w, y)
+        for vector_bytes in (16, 64):
+            for implementation in accepting(op, inputs):
+                (found,) = run_kernel(implementation, op, *inputs, target=Target(vector_bytes=vector_bytes, threads=2))
+                assert (np.abs(found - wanted) <= 3e-6 * magnitude).all(), (implementation.name, vector_bytes)
