@@ -97,7 +97,7 @@ def global_average_pool(input: Any, keepdims: bool = False) -> Variable:
 def global_max_pool(input: Any, keepdims: bool = False) -> Variable:
     """Maximum over all spatial axes, which are those after the first two: [N, C, ...] → [N, C], or [N, C, 1, ...].
 
-    A reduction: its gradient at ties is that of `x.max(axis)`.
+    NaN wins, and the gradient goes to the first maximum in row-major order, as in `pool_2d`.
     """
     variable = _with_spatial_axes(input)
     return variable.max(axis=tuple(range(2, variable.ndim)), keepdims=keepdims)

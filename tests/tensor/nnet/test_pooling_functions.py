@@ -44,6 +44,9 @@ def test_global_pooling():
     np.testing.assert_array_equal(largest, x.max((2, 3), keepdims=True))
     gradient = grad(outputs[0].sum(), variable)
     np.testing.assert_allclose(evaluate([gradient], {variable: x})[0], np.full(x.shape, 1 / 20), rtol=1e-6)
+    ties = Variable(TensorType("float32", (1, 1, 2, 2)))
+    gradient = grad(nnet.global_max_pool(ties).sum(), ties)
+    np.testing.assert_array_equal(evaluate([gradient], {ties: np.ones((1, 1, 2, 2), "float32")})[0], [[[[1, 0], [0, 0]]]])
     with pytest.raises(GraphTypeError, match="rank 3"):
         nnet.global_max_pool(Variable(TensorType("float32", (2, 3))))
 
