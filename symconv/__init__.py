@@ -11,8 +11,9 @@ from .errors import BackendError, InternalError, SymconvError, UserError
 from .graph import TensorType, Variable
 from .graph.gradient import Lop, Rop, grad
 from .graph.substitute import clone
+from .printing import debugprint
+from .runtime import evaluation as _evaluation  # noqa: F401  registers Variable.eval
 from .runtime.arguments import In, Out
-from .runtime import evaluation as _evaluation  # registers Variable.eval
 from .runtime.compile import compile, function
 from .runtime.function import Function
 from .runtime.mode import Mode
@@ -22,5 +23,5 @@ from .runtime.verify_grad import verify_grad
 __version__ = "0.1.0"
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
-           "TensorType", "UserError", "Variable", "clone", "compile", "config", "errors", "function",
+           "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "errors", "function",
            "grad", "shared", "tensor", "verify_grad"]

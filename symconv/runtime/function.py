@@ -55,7 +55,8 @@ class Function:
     """
 
     def __init__(self, graph: FunctionGraph, recipe: Recipe, structure: Callable[[list[Array]], Any], mode: Mode,
-                 device: str, name: str, rewrites: Any, build: Callable[[FunctionGraph, dict[Variable, Array]], Kept]) -> None:
+                 device: str, name: str, rewrites: Any,
+                 build: Callable[[FunctionGraph, dict[Variable, Array]], Kept]) -> None:
         self.graph = graph
         self.name = name
         self.mode = mode
@@ -157,6 +158,25 @@ class Function:
             arrays: dict[Variable, Array] = dict(zip(self.graph.inputs, zeros, strict=True))
             arrays.update((leaf, leaf.container.array) for leaf in self._shared)
             return self._program(arrays).program
+
+    def explain(self, node_or_name: Any = None, as_dict: bool = False) -> Any:
+        """What the program used last does and why, as text (`as_dict`: as plain data).
+
+        For every convolution its problem, the implementation that runs it, the expected time of every candidate or why it
+        refused, what was fused into it and the user's line; the other steps as a table; what rewriting did and what
+        it declined and why; the memory plan.  Kernels are chosen for shapes, so before the first call (or `prepare`)
+        there is little to tell, and the text says so.
+
+        Args:
+            node_or_name: ask for some steps only: a variable, an Apply, the name of a variable or of an updated shared
+                variable, of an op ("Conv") or implementation, or a step's number.
+
+        Raises:
+            ArgumentError: no step is meant by `node_or_name`.
+        """
+        from ..printing.explain import explain, explain_as_dict
+
+        return (explain_as_dict if as_dict else explain)(self, node_or_name)
 
     def free(self) -> None:
         """Drop the programs and their memory; the next call makes them again."""

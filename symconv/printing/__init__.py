@@ -1,0 +1,4 @@
+"""Looking inside: expressions, compiled functions and programs as text, mathematics, drawings and graphs."""
+from .tree import debugprint
+
+__all__ = ["debugprint"]
