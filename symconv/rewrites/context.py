@@ -107,33 +107,51 @@ class Context:
         self.target = target
         self.vocabulary = vocabulary or Vocabulary(graph)
         self.asked_readers = False
+        self._stands_for: dict[Variable, Variable | None] = {}
         self.declined: list[tuple[Apply, str]] = []
 
     def readers(self, variable: Variable) -> int | None:
         """How often a variable is read, counting once more for each output or update that it is.
 
-        None for a variable that this sweep has made: its readers are known in the next sweep, so the rule waits.
+        None for a variable inside what this sweep has made: its readers are known in the next sweep, so the rule waits.
         """
         self.asked_readers = True
-        return self._uses.get(variable)
+        old = self.old_variable(variable)
+        return None if old is None else self._uses[old]
 
     def reader_nodes(self, variable: Variable) -> list[Apply]:
         """The nodes that read the variable; none for one that this sweep has made (the rule is asked again)."""
         self.asked_readers = True
         return self.graph.readers.get(variable, [])
 
+    def old_readers(self, variable: Variable) -> list[Apply] | None:
+        """The nodes of the graph at the start of the sweep that read the variable or what it replaced; None if not known."""
+        self.asked_readers = True
+        old = self.old_variable(variable)
+        return None if old is None else self.graph.readers.get(old, [])
+
+    def old_variable(self, variable: Variable) -> Variable | None:
+        """What a variable is at the start of the sweep: itself, or what it stands for now; None if that is not one variable."""
+        return variable if variable in self._uses else self._stands_for.get(variable)
+
+    def old_node(self, node: Apply) -> Apply | None:
+        """The node at the start of the sweep in whose place a node stands now."""
+        old = self.old_variable(node.outputs[0])
+        return None if old is None else old.apply
+
+    def note_replaced(self, old: Sequence[Variable], new: Sequence[Variable]) -> None:
+        """Note that in this sweep `new` came in the place of `old`, so it will have the readers of `old`."""
+        for before, after in zip(old, new, strict=True):
+            if after not in self._uses:
+                self._stands_for[after] = before if self._stands_for.get(after, before) is before else None
+
     def has_one_reader(self, variable: Variable) -> bool:
         """Whether exactly one node, and no output or update, reads the variable (False also where that is not known yet)."""
-        return self.readers(variable) == 1 and variable not in self.results
+        return self.readers(variable) == 1 and not self.is_result(variable)
 
     def is_result(self, variable: Variable) -> bool:
         """Whether it is an output or the new value of an update."""
-        return variable in self.results
-
-    @cached_property
-    def nodes(self) -> frozenset[Apply]:
-        """All nodes at the start of the sweep."""
-        return frozenset(self.graph.nodes)
+        return self.old_variable(variable) in self.results
 
     @cached_property
     def op_classes(self) -> frozenset[type[Op]]:

@@ -3,7 +3,7 @@
     f(conv(x, w), b, r, …) = conv(x, w) with the epilogue f and the operands b (by channel), r (of the result's shape), …
 
 for bias, scale, residual, gate, activation and casts, one after the other, and for expressions that read the result several
-times (silu: y · sigmoid(y)).  Conditions: nothing outside f reads the convolution's result, and it is no output; every operand
+times (silu: y · sigmoid(y)).  Conditions: nothing outside f reads the convolution's result, it is no output; every operand
 varies by channel only, or has the result's shape, or is a constant number; the target can run the epilogue.  Otherwise the
 reason is kept.
 
@@ -65,9 +65,15 @@ def _joins(below: Apply, root: Apply, cone: list[Apply], context: Context) -> bo
     if not isinstance(below.op, Elementwise) or below in cone:
         return False
     (value,) = below.outputs
-    readers = context.reader_nodes(value)
     same_shape = value.type.shape == root.outputs[0].type.shape
-    return same_shape and not context.is_result(value) and bool(readers) and all(reader in cone for reader in readers)
+    return same_shape and not context.is_result(value) and _others(value, cone, context) == 0
+
+
+def _others(value: Variable, cone: list[Apply], context: Context) -> int | None:
+    """How many nodes outside the cone read a value; None where that is known in the next sweep only."""
+    readers = context.old_readers(value)
+    inside = {context.old_node(node) for node in cone}
+    return None if readers is None or None in inside else sum(reader not in inside for reader in readers)
 
 
 def _conv_results(cone: list[Apply]) -> list[Variable]:
@@ -79,12 +85,11 @@ def _conv_results(cone: list[Apply]) -> list[Variable]:
 
 def _read_outside(result: Variable, cone: list[Apply], context: Context) -> str | None:
     """Who else reads a convolution's result, in words; None for nobody, "" where that is known in the next sweep only."""
-    readers = context.reader_nodes(result)
-    if not readers or cone[0] not in context.nodes:
+    others = _others(result, cone, context)
+    if others is None:
         return ""
     if context.is_result(result):
         return "the convolution's result is an output too"
-    others = sum(reader not in cone for reader in readers)
     return f"the convolution's result has {others} other reader{'s' * (others > 1)}" if others else None
 
 

@@ -9,8 +9,8 @@ the weights have no other reader; float32 or float64 (a product of two float16 w
 keep).
 
 It is done where it pays: where w and s are constants, so that the product is made once at compile time, or where the target
-cannot run the scale inside the convolution's kernel.  Else scale and offset go into the epilogue (`convolution_fusion`),
-which costs less than new weights on every call.
+cannot run the scale inside the convolution's kernel; two offsets are merged where both are constants.  Else scale and offset
+go into the epilogue (`convolution_fusion`), which costs less than new weights on every call.
 
 Floats: the sum is of scaled products instead of the scaled sum: the last bits.
 """
@@ -133,7 +133,7 @@ def merge_offsets(node: Apply, context: Context) -> Answer:
         second = channel_vector(node.inputs[1 - place], result)
         if inner is None or second is None or node.inputs[place].type != result.type:
             continue
-        if plain_conv(inner[1], context) is None:
+        if plain_conv(inner[1], context) is None or not all(map(_comes_from_constants, (inner[2], second))):
             continue
         first = channel_vector(inner[2], result)
         assert first is not None

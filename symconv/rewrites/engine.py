@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ..config import config
-from ..errors import InternalError
+from ..errors import InternalError, UserError
 from ..graph import Apply, FunctionGraph, Op, Variable
 from ..graph.provenance import Sources, merge_sources
 from ..graph.verify import verify
@@ -31,13 +31,13 @@ logger = logging.getLogger("symconv")
 
 def run_phase(graph: FunctionGraph, phase: Phase, target: Target, log: Log) -> FunctionGraph:
     """The graph after the phase: its rules to a fixpoint, then its laws over the whole graph once each."""
-    started, before = time.perf_counter(), len(graph.nodes)
+    started, before = time.process_time(), len(graph.nodes)
     runner = _PhaseRunner(graph, phase, target, log)
     graph, sweeps = runner.to_fixpoint(graph)
     log.keep_declined(phase.name, frozenset(graph.nodes))
     for whole in phase.whole:
         graph = runner.apply_whole(graph, whole)
-    log.phases.append(PhaseReport(phase.name, sweeps, before, len(graph.nodes), time.perf_counter() - started))
+    log.phases.append(PhaseReport(phase.name, sweeps, before, len(graph.nodes), time.process_time() - started))
     if config.debug:
         logger.info("%s", log.phases[-1])
     return graph
@@ -109,7 +109,7 @@ class _Sweep:
     def run(self) -> FunctionGraph:
         """The graph after one walk."""
         for node in self.graph.nodes:
-            self._record(node.outputs, self._settle(self._with_new_inputs(node)))
+            self._record(node.outputs, self._settle(node))
         return self._result()
 
     def replace(self, name: str, replacements: Mapping[Variable, Variable]) -> FunctionGraph:
@@ -146,8 +146,12 @@ class _Sweep:
 
     def _settle(self, node: Apply) -> tuple[Variable, ...]:
         """Apply rules at a node, and at what they put in its place, until none wants it."""
+        old = node.outputs
+        node = self._with_new_inputs(node)
         outputs = node.outputs
         for _ in range(_MAX_HITS_AT_ONE_NODE):
+            if outputs is not old:
+                self.context.note_replaced(old, outputs)
             found = None if node in self.runner.settled else self._first_hit(node)
             if found is None:
                 return outputs
@@ -174,9 +178,15 @@ class _Sweep:
     def _answers(self, node: Apply) -> Iterator[tuple[Rule, Replacement | Skip]]:
         for rule in self.runner.rules_of(node.op):
             if rule.starts_at(node.op) and self.runner.log.has_fuel:
-                answer = rule(node, self.context)
+                answer = self._asked(rule, node)
                 if answer is not None:
                     yield rule, answer
+
+    def _asked(self, rule: Rule, node: Apply) -> Replacement | Skip | None:
+        try:
+            return rule(node, self.context)
+        except UserError as error:
+            raise InternalError(f"the rule {rule.name} fails at {expression_text(node.outputs[0])}: {error}") from error
 
     def _accepted(self, rule: Rule, node: Apply, answer: Replacement) -> tuple[Variable, ...] | None:
         """The interned replacement, noted in the log; None where it is the node itself or says less about the shape."""

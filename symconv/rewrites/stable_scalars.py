@@ -1,6 +1,6 @@
 """Stable forms of elementwise expressions, however they are written.
 
-    log(1 + x) = log1p(x)      exp(x) - 1 = expm1(x)      1 - exp(x) = -expm1(x)      log(exp(x)) = x
+    log(1 + x) = log1p(x)      exp(x) - 1 = expm1(x)      1 - exp(x) = 0 - expm1(x)      log(exp(x)) = x
     log1p(exp(x)) = softplus(x)      log(sigmoid(x)) = -softplus(-x)      log1p(-sigmoid(x)) = -softplus(x)
     1 - sigmoid(x) = sigmoid(-x)      1 / (1 + exp(-x)) = exp(x) / (1 + exp(x)) = sigmoid(x)
     √(x²) = |x|      (√x)² = x for x ≥ 0
@@ -8,7 +8,7 @@
     is softmax, sigmoid or exp, so that the laws above and those of `stable_softmax` meet
 
 Floats: each right side is what the left side would be in exact arithmetic.  They differ only where the left side has lost
-digits, overflowed or underflowed.  They hold for constants too, so floats are folded after this phase.
+digits, overflowed or underflowed, and in the sign of zero where exact arithmetic has it (log1p(-0) is -0).  They hold for constants too, so floats are folded after this phase.
 """
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def exp_minus_one(match: Match) -> Answer:
 
 @law(1 - exp(x))
 def one_minus_exp(match: Match) -> Answer:
-    """1 - exp(x) = -expm1(x)"""
-    return -e.expm1(match.x)
+    """1 - exp(x) = 0 - expm1(x), which is +0 at 0 as the left side is."""
+    return 0 - e.expm1(match.x)
 
 
 @law(log(exp(x)))
