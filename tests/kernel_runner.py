@@ -46,7 +46,8 @@ def run_kernel(implementation: Implementation, op: Op, *arrays: Any, threads: in
     return call_kernel(implementation.build(problem, target), prepared, problem.outputs, threads)
 
 
-def call_kernel(kernel: Kernel, arrays: list[Array], outputs: tuple[Operand, ...], threads: int | None = None) -> list[Array]:
+def call_kernel(kernel: Kernel, arrays: list[Array], outputs: tuple[Operand, ...],
+                threads: int | None = None) -> list[Array]:
     """Build and call a kernel; its outputs start as rubbish and are guarded on both sides."""
     (built,) = build([kernel])
     guarded = [_guarded(operand.nbytes) for operand in outputs]

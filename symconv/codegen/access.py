@@ -61,7 +61,8 @@ class Accesses:
 
     def row(self, array: int, indexes: Mapping[int, str]) -> str:
         """The line that declares the pointer to a row."""
-        return f"{self._const(array)}{storage_type(self.dtypes[array])} *const {self.arrays[array]}_row = {self.place(array, indexes)};"
+        c_type = self._const(array) + storage_type(self.dtypes[array])
+        return f"{c_type} *const {self.arrays[array]}_row = {self.place(array, indexes)};"
 
     def reading(self, array: int, index: str, axis: int = -1) -> str:
         """The line that reads `x<number of the input>` from its row."""

@@ -48,7 +48,7 @@ class GeneratedArgReduction(Implementation):
         outer = {number: f"i{number}" for number in range(column)}
         name = f"sc_{op.kind}_{SUFFIXES[x.dtype]}_{loops.rank}d"
         source = render_kernel(
-            "arg_reduction.c.j2", name=name, summary=f"{op.kind} along one axis of {x.dtype}, {nest.rank} loops over the others",
+            "arg_reduction.c.j2", name=name, summary=f"{op.kind} along one axis of {x.dtype}, {nest.rank} other loops",
             declarations=accesses.declarations(), sizes=accesses.names, type=compute_type(x.dtype), width=WIDTH,
             kept=[{"index": index, "size": accesses.sizes[number]} for number, index in outer.items()],
             columns=accesses.sizes[column], axis=accesses.sizes[axis], row=accesses.row(1, {**outer, axis: "i"}),

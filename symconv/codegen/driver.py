@@ -19,7 +19,7 @@ _STEP = np.dtype([("kernel", np.uint64), ("references", np.uint64), ("n_referenc
 
 
 class _Fork:
-    """Whether this process is a forked child: GNU OpenMP's threads do not survive a fork, and waiting for them never ends."""
+    """Whether this process is a forked child: GNU OpenMP's threads do not survive a fork, and waiting for them hangs."""
 
     child = False
 
@@ -69,11 +69,12 @@ class CompiledProgram:
         self._pointers = ctypes.c_void_p * max([len(step_references) for _, step_references, _ in steps], default=1)
         self._function = _run_function(config.cache_dir, config.compiler)
 
-    def run(self, storages: Any, seconds: Array | None = None, first: int = 0, last: int | None = None) -> tuple[int, int] | None:
+    def run(self, storages: Any, seconds: Array | None = None, first: int = 0,
+            last: int | None = None) -> tuple[int, int] | None:
         """Run the steps from `first` up to `last` on storages (a ctypes array of pointers).
 
-        None, or (step, code) of the first step that met an error, after which nothing is run.  `seconds`, a float64 array with a
-        place for every step, gets the time that each took.
+        None, or (step, code) of the first step that met an error, after which nothing is run.  `seconds`, a float64 array
+        with a place for every step, gets the time that each took.
         """
         result = self._function(self._steps_at, first, self.n_steps if last is None else last, storages, self._pointers(),
                                 kernel_threads(), None if seconds is None else seconds.ctypes.data)

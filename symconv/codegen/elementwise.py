@@ -7,7 +7,6 @@ that runs along another axis than the output (a transposed one) is read through 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from .. import dtypes
 from ..errors import InternalError
@@ -16,16 +15,16 @@ from ..ops.elementwise import Elementwise
 from ..ops.fused import FusedElementwise
 from ..ops.scalar import ScalarProgram, result_dtype, single
 from ..target import Target
+from .access import Accesses, product
 from .helpers import SUFFIXES
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
 from .loops import LoopNest, broadcast_strides, collapse
-from .scalar_printer import load, print_program, program_cost, storage_type, stored
+from .scalar_printer import compute_type, load, print_program, program_cost, storage_type, stored
 from .templates import render_kernel
 
 PARALLEL_ELEMENTS = 32768  # additions below which waking the other threads costs more than it saves
 BLOCK = 4096  # elements of a long innermost loop that one turn takes
-TILE_SIDE = 32
 _LINE_BYTES = 64
 _MOST_TRANSPOSED = 16
 
@@ -69,16 +68,18 @@ def copy_kernel(operand: Operand, target: Target) -> Kernel:
     return elementwise_kernel(program, (operand,), (Operand.contiguous(operand.dtype, operand.shape),), target)
 
 
-def elementwise_kernel(program: ScalarProgram, inputs: Sequence[Operand], outputs: Sequence[Operand], target: Target) -> Kernel:
+def elementwise_kernel(program: ScalarProgram, inputs: Sequence[Operand], outputs: Sequence[Operand],
+                       target: Target) -> Kernel:
     """The kernel of a program on inputs broadcast to the outputs' one shape."""
     shape = outputs[0].shape
-    nest = collapse(shape, [broadcast_strides(operand, shape) for operand in (*outputs, *inputs)])
-    layout = _Layout(program, nest, len(outputs), _tile_axis(nest, len(outputs), [*outputs, *inputs]))
-    text = layout.context(target)
-    name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{'_tiled' if layout.tile_axis is not None else ''}"
-    return Kernel(name, render_kernel("elementwise.c.j2", name=name, **text), sizes=layout.numbers,
-                  in_place=contiguous_pairs(inputs, outputs), flops=nest.total * len(program.body),
-                  bytes=sum(operand.nbytes for operand in (*inputs, *outputs)))
+    operands = (*outputs, *inputs)
+    nest = collapse(shape, [broadcast_strides(operand, shape) for operand in operands])
+    loops = _ElementwiseLoops(program, nest, _tile_axis(nest, len(outputs), operands))
+    context = loops.context(target)
+    name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{'_tiled' if loops.is_tiled else ''}"
+    source = render_kernel("elementwise.c.j2", name=name, sizes=loops.accesses.names, **context)
+    return Kernel(name, source, tuple(loops.accesses.values), in_place=contiguous_pairs(inputs, outputs),
+                  flops=nest.total * len(program.body), bytes=sum(operand.nbytes for operand in operands))
 
 
 def label(program: ScalarProgram) -> str:
@@ -108,127 +109,78 @@ def _tile_axis(nest: LoopNest, n_outputs: int, operands: Sequence[Operand]) -> i
     return None
 
 
-@dataclass
-class _Layout:
-    """The loops of one kernel with everything the template prints."""
+class _ElementwiseLoops:
+    """The loops of one kernel, and from them everything that the template prints."""
 
-    program: ScalarProgram
-    nest: LoopNest
-    n_outputs: int
-    tile_axis: int | None
-    names: list[str] = field(default_factory=list)
-    values: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.tile_axis is not None:
-            order = [axis for axis in range(self.nest.rank - 1) if axis != self.tile_axis]
-            self.nest = self.nest.reordered([*order, self.tile_axis, self.nest.rank - 1])
-        self.outer_rank = self.nest.rank - (1 if self.tile_axis is None else 2)
-        n_inputs = len(self.program.inputs)
-        self.arrays = ([f"out{number}" for number in range(self.n_outputs)] + [f"in{number}" for number in range(n_inputs)])
-        self.types = [*self.program.output_dtypes, *self.program.inputs]
-        self.transposed = self._transposed()
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The run-time numbers, in the order of their names."""
-        return tuple(self.values)
-
-    def number(self, name: str, value: int) -> str:
-        """A run-time number: its name in C."""
-        self.names.append(name)
-        self.values.append(value)
-        return name
+    def __init__(self, program: ScalarProgram, nest: LoopNest, tile_axis: int | None) -> None:
+        self.program = program
+        self.is_tiled = tile_axis is not None
+        if tile_axis is not None:
+            order = [axis for axis in range(nest.rank - 1) if axis != tile_axis]
+            nest = nest.reordered([*order, tile_axis, nest.rank - 1])
+        self.nest = nest
+        self.outer = list(range(nest.rank - (2 if self.is_tiled else 1)))
+        self.n_outputs = len(program.outputs)
+        self.reads = range(self.n_outputs, self.n_outputs + len(program.inputs))
+        arrays = [f"out{number}" for number in range(self.n_outputs)] + [f"in{number}" for number in range(len(self.reads))]
+        types = [*program.output_dtypes, *program.inputs]
+        self.accesses = Accesses(nest, arrays, types, self.n_outputs, inner=[-2, -1] if self.is_tiled else [-1])
+        self.transposed = [array for array in self.reads if self.is_tiled
+                           and 0 < abs(nest.strides[array][-2]) < abs(nest.strides[array][-1])][:_MOST_TRANSPOSED]
 
     def context(self, target: Target) -> dict[str, object]:
-        """What the template needs."""
-        sizes = [self.number(f"n{axis}", size) for axis, size in enumerate(self.nest.sizes)]
-        steps = [[self._step(array, axis) for axis in range(self.nest.rank)] for array in range(len(self.arrays))]
-        tile = None if self.tile_axis is None else {"rows": sizes[-2], "side": TILE_SIDE,
-                                                    "transposed": [self._tiled(array, steps[array]) for array in self.transposed]}
-        before, body = self._statements(steps)
-        return {"summary": self._summary(), "arrays": self._declarations(), "tile": tile, "before": before, "body": body,
-                "outer": [{"index": f"i{axis}", "size": sizes[axis]} for axis in range(self.outer_rank)],
-                "inner": sizes[-1], "total": " * ".join(sizes),
-                "threshold": max(1024, PARALLEL_ELEMENTS // max(1, program_cost(self.program))),
-                "block": self.number("block", _block(self.nest, target)) if tile is None else "",
-                "sizes": self.names}
+        """What the template needs, but for the kernel's name and the names of the run-time numbers."""
+        sizes = self.accesses.sizes
+        before, body = self._statements()
+        return {"summary": self._summary(), "declarations": self.accesses.declarations(), "before": before, "body": body,
+                "tile": self._tile() if self.is_tiled else None, "inner": sizes[-1], "total": " * ".join(sizes),
+                "outer": [{"index": f"i{axis}", "size": sizes[axis]} for axis in self.outer],
+                "block": "" if self.is_tiled else self.accesses.number("block", _block(self.nest, target)),
+                "threshold": max(1024, PARALLEL_ELEMENTS // max(1, program_cost(self.program)))}
 
-    def _transposed(self) -> list[int]:
-        """Arrays that are read through a tile."""
-        if self.tile_axis is None:
-            return []
-        found = [number for number in range(self.n_outputs, len(self.arrays))
-                 if 0 < abs(self.nest.strides[number][-2]) < abs(self.nest.strides[number][-1])]
-        return found[:_MOST_TRANSPOSED]
+    def _tile(self) -> dict[str, object]:
+        """Rows and side of the tiles, and how the transposed inputs are read into them."""
+        arrays = [{"type": storage_type(self.accesses.dtypes[array]), "name": self.accesses.arrays[array],
+                   "row": product("row", self.accesses.steps[array][-2]),
+                   "place": self.accesses.place(array, self._outer_indexes() | {self.nest.rank - 1: "i"})}
+                  for array in self.transposed]
+        return {"rows": self.accesses.sizes[-2], "side": 64 if len(arrays) <= 2 else 32, "transposed": arrays}
 
-    def _step(self, array: int, axis: int) -> str:
-        """The C name of a stride; "" for 0 and "1" for 1 in the two innermost loops, which the source knows."""
-        stride = self.nest.strides[array][axis]
-        if stride == 0:
-            return ""
-        if stride == 1 and axis >= self.outer_rank:
-            return "1"
-        return self.number(f"{self.arrays[array]}_s{axis}", stride)
+    def _outer_indexes(self) -> dict[int, str]:
+        return {axis: f"i{axis}" for axis in self.outer}
 
-    def _declarations(self) -> list[dict[str, str]]:
-        return [{"declaration": f"{'' if number < self.n_outputs else 'const '}{storage_type(dtype)} *const {name}"}
-                for number, (name, dtype) in enumerate(zip(self.arrays, self.types, strict=True))]
-
-    def _place(self, array: int, steps: Sequence[str], row: str = "") -> str:
-        """C expression of where an array's row starts."""
-        terms = [_product(f"i{axis}", steps[axis]) for axis in range(self.outer_rank)]
-        terms.append(_product(row, steps[-2]) if row else "")
-        return " + ".join([self.arrays[array], *filter(None, terms)])
-
-    def _tiled(self, array: int, steps: Sequence[str]) -> dict[str, str]:
-        return {"type": storage_type(self.types[array]), "name": self.arrays[array], "row_stride": steps[-2],
-                "place": f"{self._place(array, steps)} + {_product('i', steps[-1])}"}
-
-    def _statements(self, steps: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
+    def _statements(self) -> tuple[list[str], list[str]]:
         """Lines before the innermost loop (row pointers, values that stay the same) and lines of its body."""
-        before, body, row = [], [], "row" if self.tile_axis is not None else ""
-        for array, name in enumerate(self.arrays):
+        indexes = self._outer_indexes() | ({self.nest.rank - 2: "row"} if self.is_tiled else {})
+        direct = [array for array in range(len(self.accesses.arrays)) if array not in self.transposed]
+        before = [self.accesses.row(array, indexes) for array in direct]
+        body: list[str] = []
+        for array in self.reads:
             if array in self.transposed:
-                continue
-            const = "" if array < self.n_outputs else "const "
-            before.append(f"{const}{storage_type(self.types[array])} *const {name}_row = {self._place(array, steps[array], row)};")
-        for array in range(self.n_outputs, len(self.arrays)):
-            once, line = self._loading(array, steps[array][-1])
-            (before if once else body).append(line)
-        printed = print_program(self.program, [f"x{number}" for number in range(len(self.program.inputs))])
-        body += printed.lines
-        body += [f"out{number}_row[i] = {stored(dtype, value)};"
-                 for number, (dtype, value) in enumerate(zip(self.program.output_dtypes, printed.outputs, strict=True))]
-        return before, body
+                body.append(self._from_tile(array))
+            else:
+                (before if self.accesses.is_repeated(array) else body).append(self.accesses.reading(array, "i"))
+        printed = print_program(self.program, [f"x{number}" for number in range(len(self.reads))])
+        writes = [f"out{number}_row[i] = {stored(dtype, value)};"
+                  for number, (dtype, value) in enumerate(zip(self.program.output_dtypes, printed.outputs, strict=True))]
+        return before, [*body, *printed.lines, *writes]
 
-    def _loading(self, array: int, step: str) -> tuple[bool, str]:
-        """Whether an input is read once for a row, and the line that reads it."""
-        name, dtype = self.arrays[array], self.types[array]
-        if array in self.transposed:
-            place = f"{name}_tile[row - row_start][i - start]"
-        else:
-            place = f"{name}_row[{_product('i', step) or '0'}]"
-        value = load(dtype, place)
-        c_type = "float" if dtype in ("float16", "bfloat16") else storage_type(dtype)
-        return not step and array not in self.transposed, f"const {c_type} x{array - self.n_outputs} = {value};"
+    def _from_tile(self, array: int) -> str:
+        dtype = self.accesses.dtypes[array]
+        value = load(dtype, f"{self.accesses.arrays[array]}_tile[row - row_start][i - start]")
+        return f"const {compute_type(dtype)} x{array - self.n_outputs} = {value};"
 
     def _summary(self) -> str:
-        """The problem in one line."""
-        kinds = [f"{name} {dtype} {self._kind(array)}"
-                 for array, (name, dtype) in enumerate(zip(self.arrays, self.types, strict=True))]
-        text = str(self.program) if len(self.program.body) <= 12 else label(self.program)
-        return f"{text or 'copy'}   [{', '.join(kinds[:12])}{', …' if len(kinds) > 12 else ''}]"
+        """The problem in one line, without sizes."""
+        kinds = [f"{name} {dtype} {self._kind(array)}" for array, (name, dtype)
+                 in enumerate(zip(self.accesses.arrays[:12], self.accesses.dtypes, strict=False))]
+        text = str(self.program) if 0 < len(self.program.body) <= 12 else label(self.program)
+        return f"{text}   [{', '.join(kinds)}{', …' if len(self.accesses.arrays) > 12 else ''}]"
 
     def _kind(self, array: int) -> str:
-        strides = self.nest.strides[array]
         if array in self.transposed:
             return "transposed"
-        return {0: "repeated", 1: "contiguous"}.get(strides[-1], "strided")
-
-
-def _product(index: str, step: str) -> str:
-    return "" if not step else index if step == "1" else f"{index} * {step}"
+        return {0: "repeated", 1: "contiguous"}.get(self.nest.strides[array][-1], "strided")
 
 
 def _block(nest: LoopNest, target: Target) -> int:

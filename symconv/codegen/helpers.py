@@ -23,7 +23,8 @@ def _chunks() -> tuple[tuple[str, ...], dict[str, int], tuple[frozenset[str], ..
     """The prelude's pieces (separated by empty lines), which piece defines a name, and the names each piece uses."""
     from .templates import render
 
-    pieces = tuple(piece.strip("\n") for piece in re.split(r"\n\s*\n", render("prelude.h.j2", **_context())) if piece.strip())
+    text = render("prelude.h.j2", **_context())
+    pieces = tuple(piece.strip("\n") for piece in re.split(r"\n\s*\n", text) if piece.strip())
     defined = {name: number for number, piece in enumerate(pieces) for name in _DEFINES.findall(piece)}
     return pieces, defined, tuple(frozenset(_NAME.findall(piece)) - frozenset(_DEFINES.findall(piece)) for piece in pieces)
 

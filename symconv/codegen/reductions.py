@@ -2,8 +2,8 @@
 
 Three loop structures, by what the innermost loop is: a kept axis ("columns": a row of accumulators), a long reduced axis
 ("lanes": as many accumulators as fill vector registers), a short reduced axis ("short": one accumulator).  Float sums and
-products are accumulated in double.  A reduction to few results is split into parts; how many depends on the sizes only, and parts
-are combined in order, so that the result does not depend on the number of threads.
+products are accumulated in double.  A reduction to few results is split into parts; how many depends on the sizes only,
+and parts are combined in order, so that the result does not depend on the number of threads.
 """
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _extreme(dtype: str, lowest: bool) -> str:
 
 
 def reduction_nest(inputs: Sequence[Operand], axes: Sequence[int]) -> LoopNest:
-    """The loops over the inputs, the closest elements innermost; operand 0 is the output, whose stride is 0 in reduced loops."""
+    """The loops over the inputs, the closest elements innermost; operand 0 is the output, of stride 0 in reduced loops."""
     shape = np.broadcast_shapes(*(operand.shape for operand in inputs))
     strides = [broadcast_strides(operand, shape) for operand in inputs]
     output, step = [0] * len(shape), 1
@@ -149,7 +149,8 @@ class _Reduction:
         operands = (*self.problem.inputs, *self.problem.outputs)
         return Kernel(name, source, tuple(self.accesses.values),
                       workspace_bytes=parts * n_out * dtypes.itemsize(self.accumulation.dtype) if parts > 1 else 0,
-                      flops=self.nest.total * (1 + len(self.program.body)), bytes=sum(operand.nbytes for operand in operands))
+                      flops=self.nest.total * (1 + len(self.program.body)),
+                      bytes=sum(operand.nbytes for operand in operands))
 
     def _structure(self) -> str:
         if self.is_column:
@@ -179,7 +180,8 @@ class _Reduction:
         sizes = self.accesses.sizes
         return {"summary": self._summary(), "declarations": self.accesses.declarations(), "before": before, "body": body,
                 "kept": [{"index": f"i{axis}", "size": sizes[axis]} for axis in self.kept],
-                "reduced": [dict(zip(("index", "start", "end"), (f"i{axis}", *self._range(axis)), strict=True)) for axis in loops],
+                "reduced": [{"index": f"i{axis}", "start": start, "end": end}
+                            for axis in loops for start, end in [self._range(axis)]],
                 "split": sizes[self.split] if self.split is not None else "1",
                 "inner": sizes[-1], "inner_start": self._range(self.inner)[0], "inner_end": self._range(self.inner)[1],
                 "column": self.is_column, "width": WIDTH, "lanes": LANES if structure == "lanes" else 0,
@@ -202,7 +204,8 @@ class _Reduction:
 
     def _statements(self, indexes: dict[int, str], element: str) -> tuple[list[str], list[str], str]:
         """Lines before the innermost loop, lines of its body, and the C name of the value to be reduced."""
-        before, body = [], []
+        before: list[str] = []
+        body: list[str] = []
         for array in range(1, len(self.accesses.arrays)):
             before.append(self.accesses.row(array, indexes))
             (before if self.accesses.is_repeated(array) else body).append(self.accesses.reading(array, element))
@@ -210,10 +213,10 @@ class _Reduction:
         return before, [*body, *printed.lines], printed.outputs[0]
 
     def _summary(self) -> str:
-        loops = " ".join(f"{'reduced' if axis in self.reduced else 'kept'}" for axis in range(self.nest.rank))
+        loops = " ".join("reduced" if axis in self.reduced else "kept" for axis in range(self.nest.rank))
         text = str(self.program) if len(self.program.body) <= 12 else label(self.program)
-        return (f"{self.accumulation.kind} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: {loops}; "
-                f"accumulated in {self.accumulation.dtype}]")
+        return (f"{self.accumulation.kind} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: "
+                f"{loops}; accumulated in {self.accumulation.dtype}]")
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Reduce: (GeneratedReduction(),),

@@ -3,8 +3,8 @@
     const float mul_2 = x0 * x1;
     const float add_3 = mul_2 + 0.5f;
 
-Values have the dtype's C type; float16 and bfloat16 are computed in float and rounded where they are cast to and stored.  Every
-operation means what NumPy's does, also for NaN, infinities, overflow and division by zero; nothing is a signal.
+Values have the dtype's C type; float16 and bfloat16 are computed in float and rounded where they are cast to and stored.
+Every operation means what NumPy's does, also for NaN, infinities, overflow and division by zero; nothing is a signal.
 """
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .helpers import SUFFIXES
 _HALVES = ("float16", "bfloat16")
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "true_div": "/", "and_": "&", "or_": "|", "xor": "^"}
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_HELPERS = frozenset(("floor_div", "mod", "maximum", "minimum", "logaddexp", "sign", "relu", "sigmoid", "softplus", "exp", "exp2",
-                      "expm1", "log", "log2", "log10", "log1p", "tanh", "erf"))
+_HELPERS = frozenset(("floor_div", "mod", "maximum", "minimum", "logaddexp", "sign", "relu", "sigmoid", "softplus", "exp",
+                      "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "erf"))
 _LIBRARY = {"sqrt": "sqrt", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
             "sinh": "sinh", "cosh": "cosh", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "rint",
             "arctan2": "atan2"}

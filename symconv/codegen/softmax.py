@@ -1,8 +1,8 @@
 """Kernels of softmax, log-softmax and their gradients along one axis.
 
-Up to three passes over a row (along the axis), which comes from memory once and then from the first cache: maximum, sum, result.
-Where the axis is not the innermost one, rows that lie beside each other are done together ("columns").  NaN needs no care in the
-maximum: it comes back through the sum.
+Up to three passes over a row (along the axis), which comes from memory once and then from the first cache: maximum, sum,
+result.  Where the axis is not the innermost one, rows that lie beside each other are done together ("columns").  NaN needs
+no care in the maximum: it comes back through the sum.
 """
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class GeneratedSoftmax(Implementation):
         structure = "columns" if is_column else "rows"
         name = f"sc_{_snake(op)}_{SUFFIXES[out.dtype]}_{nest.rank}d_{structure}"
         source = render_kernel(
-            "softmax.c.j2", name=name, summary=f"{op.name} of {out.dtype} along the {'outer' if is_column else 'innermost'} axis",
+            "softmax.c.j2", name=name, summary=f"{op.name} of {out.dtype}, {structure}",
             declarations=accesses.declarations(), sizes=accesses.names, type=compute_type(out.dtype), width=WIDTH,
             kept=[{"index": f"i{number}", "size": accesses.sizes[number]} for number in kept],
             columns=accesses.sizes[-2] if is_column else "", axis=accesses.sizes[axis],

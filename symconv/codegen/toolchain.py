@@ -1,7 +1,7 @@
 """From generated C to machine code: finds a C compiler, builds kernels in parallel, opens them once.
 
-A compiler is known by its path and time of change, and what was found out about it (its version, the flags it takes) is kept in
-the kernel cache: a warm start runs no process at all.
+A compiler is known by its path and time of change, and what was found out about it (its version, the flags it takes) is
+kept in the kernel cache: a warm start runs no process at all.
 """
 from __future__ import annotations
 

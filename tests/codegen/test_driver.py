@@ -17,7 +17,7 @@ from symconv.config import config
 from symconv.ops.scalar import single
 from symconv.target import Target
 
-ADD_NUMBER = Kernel("sc_test_add_number", """/* adds sizes[0] to n = sizes[1] integers; answers 7 where the first is negative */
+ADD_NUMBER = Kernel("sc_test_add_number", """/* adds sizes[0] to sizes[1] integers; 7 where the first is negative */
 #include <stdint.h>
 int sc_test_add_number(void *const *buffers, const int64_t *sizes) {
     int64_t *out = buffers[0];

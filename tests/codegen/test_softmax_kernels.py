@@ -18,7 +18,7 @@ TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "float64": 1e-14}
 def test_against_scipy(dtype, axis):
     rng = np.random.default_rng(axis)
     whole = (rng.standard_normal((6, 70, 11)) * 5).astype(dtype)
-    for x in (whole, whole.transpose(2, 0, 1), whole[::2, ::-1, 2:]):
+    for x in (whole, whole[::2, ::-1, 2:].transpose(2, 0, 1)):
         wide = x.astype(np.float64)
         (y,) = run_kernel(C_KERNEL, Softmax(axis), x)
         np.testing.assert_allclose(y, scipy.special.softmax(wide, axis), rtol=TOLERANCE[dtype], atol=1e-7)
