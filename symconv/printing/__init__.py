@@ -1,4 +1,7 @@
 """Looking inside: expressions, compiled functions and programs as text, mathematics, drawings and graphs."""
+from .dot import to_dot
+from .draw import draw
+from .networkx_graph import to_networkx
 from .tree import debugprint
 
-__all__ = ["debugprint"]
+__all__ = ["debugprint", "draw", "to_dot", "to_networkx"]

@@ -29,7 +29,8 @@ def explain(function: Function, wanted: Any = None) -> Explanation:
     report = make_report(function)
     title = f"{escape(report.name)} on {escape(report.device)}"
     if report.program is None:
-        lines = [f"{title}: no program yet", "Kernels are chosen for shapes: call the function once, or function.prepare(shapes).",
+        how = "Kernels are chosen for shapes: call the function once, or function.prepare(shapes)."
+        lines = [f"{title}: no program yet", how,
                  *_section("rewriting", _rewrite_lines(report.rewrites))]
         return Explanation("\n".join(lines))
     if wanted is not None:

@@ -1,0 +1,123 @@
+"""A graph ready to be drawn or exported: one node for each Apply and each leaf, one edge for each use."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..graph import Apply, Variable
+from ..graph.traversal import toposort
+from ..ops.convolution import Conv
+from .names import escape, places_text, shortened, variable_text
+from .operations import category, operation_text
+from .subject import Subject, make_subject
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramNode:
+    """A node of the drawing; all texts are on one line each and without control characters.
+
+    `kind` is apply, input, shared or constant; `category` the op's family, for leaves the kind.  `headline` and `detail` are
+    what it is; `name` the user's names of its results; `outputs` which results of the whole it is.
+    """
+
+    key: str
+    kind: str
+    category: str
+    headline: str
+    detail: str
+    name: str
+    type: str
+    step: int
+    implementation: str
+    outputs: tuple[int, ...]
+    marks: tuple[str, ...]
+    source: str
+
+    @property
+    def text(self) -> str:
+        """Headline and detail."""
+        return f"{self.headline} {self.detail}".strip()
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it only renames elements: no step of the program."""
+        return self.implementation == "view"
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramEdge:
+    """Result number `output` of node `source` is input number `position` of node `target`."""
+
+    source: str
+    target: str
+    output: int
+    position: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """Title, nodes (inputs before readers) and edges."""
+
+    title: str
+    nodes: tuple[DiagramNode, ...]
+    edges: tuple[DiagramEdge, ...]
+
+
+def make_diagram(obj: Any) -> Diagram:
+    """The diagram of anything that `make_subject` takes."""
+    subject = make_subject(obj)
+    keys: dict[Apply | Variable, str] = {}
+    nodes: list[DiagramNode] = []
+    edges: list[DiagramEdge] = []
+
+    def leaf(variable: Variable) -> None:
+        if variable.apply is None and variable not in keys:
+            keys[variable] = f"n{len(keys)}"
+            nodes.append(_leaf_node(keys[variable], variable, subject))
+
+    for node in toposort(subject.variables):
+        for variable in node.inputs:
+            leaf(variable)
+        keys[node] = f"n{len(keys)}"
+        nodes.append(_apply_node(keys[node], node, subject))
+        for position, variable in enumerate(node.inputs):
+            source = keys[variable if variable.apply is None else variable.apply]
+            edges.append(DiagramEdge(source, keys[node], variable.index, position, str(variable.type)))
+    for variable in (*subject.inputs, *subject.variables):
+        leaf(variable)
+    return Diagram(subject.title, tuple(nodes), tuple(edges))
+
+
+def _leaf_node(key: str, variable: Variable, subject: Subject) -> DiagramNode:
+    kind = subject.leaf_kind(variable)
+    mark = subject.leaf_mark(variable)
+    marks = tuple(([mark] if mark != kind else []) + subject.update_marks(variable))
+    return DiagramNode(key, kind, kind, variable_text(variable), "", escape(variable.name or ""), str(variable.type), -1, "",
+                       tuple(subject.outputs.get(variable, ())), marks, places_text(variable.source))
+
+
+def _apply_node(key: str, node: Apply, subject: Subject) -> DiagramNode:
+    headline, detail = _headline(node)
+    number, implementation = -1, ""
+    found = subject.steps.get(node)
+    if found is not None:
+        number, step = found
+        implementation = step.choice.name if step.choice is not None else step.name
+    elif subject.program is not None:
+        implementation = "view"
+    outputs = tuple(number for variable in node.outputs for number in subject.outputs.get(variable, ()))
+    marks = [mark for variable in node.outputs for mark in (*subject.update_marks(variable), *subject.in_place_marks(variable))]
+    names = ", ".join(shortened(escape(variable.name)) for variable in node.outputs if variable.name)
+    return DiagramNode(key, "apply", category(node.op), headline, detail, names,
+                       ", ".join(str(variable.type) for variable in node.outputs), number, implementation, outputs,
+                       tuple(marks), places_text(node.source))
+
+
+def _headline(node: Apply) -> tuple[str, str]:
+    """The op's name, and its parameters."""
+    head, opening, rest = operation_text(node).partition("{")
+    rest = rest.replace("} of {", " of ").replace("} then {", " then ").removesuffix("}") if opening else ""
+    if isinstance(node.op, Conv):
+        return f"Conv {node.op.kind.value}", rest.removeprefix(f"{node.op.kind.value}, ")
+    return head, rest
