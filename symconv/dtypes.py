@@ -46,6 +46,7 @@ _ROWS = (
     DType("float64", "f", 8, "double", "float64"),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
+_KNOWN_OBJECTS = {np.dtype(row.name): row.name for row in _ROWS if row.name != "bfloat16"}  # asking a dtype its name is slow
 FLOATS = tuple(row.name for row in _ROWS if row.kind == "f")
 INTEGERS = tuple(row.name for row in _ROWS if row.kind in "iu")
 
@@ -56,7 +57,7 @@ def canonical(dtype: Any) -> str:
     >>> canonical(np.float32), canonical(float), canonical("int8")
     ('float32', 'float64', 'int8')
     """
-    name = dtype if isinstance(dtype, str) else ""
+    name = dtype if isinstance(dtype, str) else _KNOWN_OBJECTS.get(dtype, "") if isinstance(dtype, np.dtype) else ""
     if name not in DTYPES:
         try:
             name = np.dtype(dtype).name

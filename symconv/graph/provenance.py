@@ -5,6 +5,7 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _USER_SIDE = (_PACKAGE + "demo",)  # code of the package that writes expressions as a user does
@@ -21,6 +22,9 @@ class SourceLine:
     def text(self) -> str:
         """The line itself, without its indentation; empty where the file cannot be read."""
         return linecache.getline(self.filename, self.lineno).strip()
+
+    def __reduce__(self) -> Any:
+        return SourceLine, (self.filename, self.lineno)
 
     def __str__(self) -> str:
         text = self.text

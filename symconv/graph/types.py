@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .. import dtypes
 from ..errors import GraphTypeError, explain_error
@@ -57,6 +58,9 @@ class TensorType:
     def meet(self, other: TensorType) -> TensorType:
         """What is known when both types hold; they must accept each other."""
         return self.with_shape([b if a is None else a for a, b in zip(self.shape, other.shape, strict=True)])
+
+    def __reduce__(self) -> Any:
+        return TensorType, (self.dtype, self.shape)  # a frozen dataclass with slots pickles slowly by itself
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join('?' if size is None else str(size) for size in self.shape)}]"
