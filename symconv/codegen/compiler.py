@@ -1,6 +1,7 @@
 """Which C compiler there is, and what it takes: its version line and the flags, found out once and kept on disk."""
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import json
@@ -19,9 +20,10 @@ from ..errors import BackendError, explain_error
 from .cache import KernelCache, current_cache
 
 # No -ffast-math: NaN, infinities and the sign of zero mean the same as in NumPy.  -fno-trapping-math only says that nobody
-# reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.
+# reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.  zig would check for
+# undefined behaviour if it were not told not to.
 _BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
-               "-fno-trapping-math", "-ffp-contract=fast")
+               "-fno-trapping-math", "-ffp-contract=fast", "-fno-sanitize=undefined")
 _OPTIONAL_FLAGS = (("-march=native", "-mcpu=native"), ("-fopenmp", "-fopenmp-simd"))
 _PROBE = """#include <stdint.h>
 int sc_probe(float *x, int64_t n) {
@@ -135,12 +137,19 @@ def _asked(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | Non
 
 def _refusal(command: Sequence[str], flags: Sequence[str], folder: Path) -> str:
     """What the compiler says against these flags; empty if it takes them."""
-    source = folder / "probe.c"
+    number = len(list(folder.iterdir()))
+    source, library = folder / f"probe{number}.c", folder / f"probe{number}.so"  # a loaded file must not be written again
     source.write_text(_PROBE)
-    done = subprocess.run([*command, *flags, "-o", str(folder / "probe.so"), str(source), "-lm"],
+    done = subprocess.run([*command, *flags, "-o", str(library), str(source), "-lm"],
                           capture_output=True, text=True, errors="replace", check=False)
-    lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"]
-    return "" if done.returncode == 0 else f"it cannot build a shared library ({lines[-1].strip()})"
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"]
+        return f"it cannot build a shared library ({lines[-1].strip()})"
+    try:
+        ctypes.CDLL(str(library))  # zig takes -fopenmp and leaves the calls to OpenMP undefined
+    except OSError as error:
+        return f"the shared library it built cannot be loaded ({error})"
+    return ""
 
 
 @lru_cache(maxsize=1)
