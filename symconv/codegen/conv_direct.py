@@ -94,7 +94,7 @@ class ConvDirect(Implementation):
         turned += (align(head) - head) // tile.itemsize
         elements = align(plan.elements * tile.itemsize) // tile.itemsize
         numbers = (*geometry.numbers, target.threads, plan.rows, plan.columns, plan.channels, elements, turned,
-                   int(conv.flops < PARALLEL_FLOPS))
+                   int(conv.flops < PARALLEL_FLOPS), choose_tile_rows(geometry, conv.kind, tile, plan))
         return Kernel(name, source, numbers, align(head) + elements * tile.itemsize * target.threads, flops=conv.flops,
                       bytes=minimal_bytes(problem))
 
@@ -103,6 +103,32 @@ def tile_shapes(tile: GemmTile) -> tuple[int, ...]:
     """For 1, 2, … rows of a register tile its most vectors: 12 sums where there are 16 registers, 24 where there are 32."""
     sums = 24 if tile.vector_bytes >= 64 else 12
     return tuple(min(8, sums // rows) for rows in range(1, 7))
+
+
+def tile_cycles(rows: int, vectors: int) -> float:
+    """Cycles of one step of a register tile: multiply-adds (two a cycle), loads (three), and latency with few sums."""
+    return max(rows * vectors / 2, (rows + vectors + 1) / 3, 4 / 2 if rows * vectors <= 4 else 0)
+
+
+def choose_tile_rows(geometry: Geometry, kind: Kind, tile: GemmTile, plan: BandPlan) -> int:
+    """Rows of a register tile for which rows and vectors divide with the least waste."""
+    shapes = tile_shapes(tile)
+    columns = min(_counts(geometry, kind)[2], plan.columns)
+    vectors = plan.rows if columns <= tile.lanes else -(-columns // tile.lanes)
+
+    def cycles(most_rows: int) -> float:
+        tiles = max(1, -(-geometry.rows // most_rows))
+        rows = -(-geometry.rows // tiles)
+        parts = -(-vectors // shapes[max(rows, 1) - 1])
+        return sum(tile_cycles(part_size(geometry.rows, tiles, t), part_size(vectors, parts, p))
+                   for t in (0, tiles - 1) for p in (0, parts - 1)) / 4 * tiles * parts
+
+    return min(range(1, len(shapes) + 1), key=lambda rows: (cycles(rows), -rows))
+
+
+def part_size(size: int, parts: int, index: int) -> int:
+    """Size of one of nearly equal parts; the first ones are the longer ones."""
+    return size // parts + (index < size % parts)
 
 
 def plan_band(geometry: Geometry, kind: Kind, tile: GemmTile, channels: int = 0) -> BandPlan:

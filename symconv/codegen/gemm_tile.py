@@ -57,6 +57,14 @@ class GemmTile:
         return 2 * self.lanes
 
     @property
+    def shuffles(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Name and lane numbers (of two vectors, one behind the other) of the shuffles that kernels use."""
+        half, lanes = self.lanes // 2, self.lanes
+        low = tuple(lane + side for lane in range(half) for side in (0, lanes))
+        return (("INTERLEAVE_LOW", low), ("INTERLEAVE_HIGH", tuple(lane + half for lane in low)),
+                ("EVEN", tuple(range(0, 2 * lanes, 2))), ("ODD", tuple(range(1, 2 * lanes, 2))))
+
+    @property
     def transpose_rounds(self) -> int:
         """Rounds of interleaving that transpose a square of `lanes` vectors."""
         return self.lanes.bit_length() - 1
