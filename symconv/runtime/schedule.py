@@ -164,7 +164,7 @@ def _write_in_place(steps: list[Step], old: Place, new: Place) -> bool:
     """
     if old.operand != new.operand:
         return False
-    writer = next(position for position, step in enumerate(steps) if any(place is new for place in step.writes))
+    writer = next(position for position, step in enumerate(steps) if any(place.storage is new.storage for place in step.writes))
     step = steps[writer]
     if step.can_fail or any(later.can_fail for later in steps[writer + 1:]):
         return False
@@ -172,7 +172,7 @@ def _write_in_place(steps: list[Step], old: Place, new: Place) -> bool:
         return False
     if any(place.storage.home is old.storage for place in step.writes):
         return False
-    output = next(number for number, place in enumerate(step.writes) if place is new)
+    output = next(number for number, place in enumerate(step.writes) if place.storage is new.storage)
     for position, place in enumerate(step.reads):
         if place.storage.home is old.storage:
             allowed = step.kernel is not None and (output, position) in step.kernel.in_place
