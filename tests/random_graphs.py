@@ -1,8 +1,8 @@
 """Random expressions, each built twice side by side: as a symconv expression and with plain NumPy, the oracle.
 
-`RandomGraph(seed)` holds the inputs with their values, the outputs and the outputs' NumPy values.  Nodes have several readers,
-there are several outputs, inputs have known or unknown sizes.  Values stay moderate: what grows is squashed by tanh.  What jumps
-(comparisons, maxima, roundings) is only applied to values that other roundings cannot tip over: see `_apart`.
+`RandomGraph(seed)` holds the inputs with their values, the outputs and the outputs' NumPy values.  Nodes have several
+readers, there are several outputs, inputs have known or unknown sizes.  Values stay moderate: what grows is squashed by
+tanh.  Comparisons are only made of values that another rounding cannot tip over: see `_apart`.
 """
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class RandomGraph:
         for _ in range(size):
             self._step()
         chosen = self.rng.permutation(len(self.pool))[:3]
-        self.results = [self.pool[-1], *(self.pool[place] for place in chosen if self.pool[place].variable.apply is not None)]
+        others = [self.pool[place] for place in chosen]
+        self.results = [self.pool[-1], *(pair for pair in others if pair.variable.apply is not None)]
 
     @property
     def outputs(self) -> list[Variable]:
@@ -181,7 +182,7 @@ class RandomGraph:
         pair = self._pick()
         assert pair is not None
         x, a = pair.variable, pair.array
-        makers = (lambda: x * 1.0, lambda: x - 0.0, lambda: x + 0.0, lambda: -(-x), lambda: x / 1, lambda: x ** 1,
+        makers = (lambda: x * 1.0, lambda: x - 0.0, lambda: x + 0.0, lambda: T.neg(-x), lambda: x / 1, lambda: x ** 1,
                   lambda: T.where(T.constant(True), x, x + 1), lambda: x.astype("float64"),
                   lambda: x + T.zeros_like(x), lambda: x * T.ones_like(x), lambda: T.minimum(x, x),
                   lambda: T.log(T.exp(x)), lambda: T.concatenate([x]) if a.ndim else x)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from symconv.graph import FunctionGraph, Variable, capture
+from symconv.graph import FunctionGraph, TensorType, Variable, capture
 from symconv.rewrites import Log, rewrite_bound, rewrite_symbolic
 from symconv.runtime.bind import bind
 from symconv.runtime.interpret import evaluate
@@ -21,6 +21,11 @@ def _accept(*_: Any) -> str | None:
 
 WILLING = Target(refuse_epilogue=_accept, refuse_elementwise=_accept)
 """A device that can run every fused form."""
+
+
+def leaf(dtype: str, shape: Sequence[int | None], name: str = "x") -> Variable:
+    """An input of any dtype and shape."""
+    return Variable(TensorType(dtype, tuple(shape)), name)
 
 
 def ops(graph: FunctionGraph) -> list[str]:

@@ -13,7 +13,7 @@ and answers None where no division is found.  The search looks at a bounded numb
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..graph import Apply, Variable, apply_op
 from ..ops import elementwise as e
@@ -87,9 +87,24 @@ def _is_stretched_no_more(s: Variable, like: Variable) -> bool:
     """Whether s surely has size 1 along every axis in which `like` has."""
     if s is like:
         return True
-    if s.apply is not None and isinstance(s.apply.op, Reduce) and s.apply.op.keepdims:
-        s = s.apply.inputs[0]
+    node = s.apply
+    if node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].apply is not None:
+        inner = node.inputs[0].apply
+        if isinstance(inner.op, Reduce) and node.op.pattern == kept_pattern(inner.op.axes, s.ndim):
+            return shape_root(inner.inputs[0]) is shape_root(like)
+    if node is not None and isinstance(node.op, Reduce) and node.op.keepdims:
+        s = node.inputs[0]
     return shape_root(s) is shape_root(like)
+
+
+def kept_pattern(axes: Sequence[int], rank: int) -> tuple[int | None, ...]:
+    """The dimshuffle that puts reduced axes back as axes of size 1.
+
+    >>> kept_pattern((1,), 3)
+    (0, None, 1)
+    """
+    rest = iter(range(rank))
+    return tuple(None if axis in axes else next(rest) for axis in range(rank))
 
 
 def moved_back_by(move: Apply, back: Apply, s: Variable) -> int | None:

@@ -131,7 +131,7 @@ class Context:
         return None if old is None else self.graph.readers.get(old, [])
 
     def old_variable(self, variable: Variable) -> Variable | None:
-        """What a variable is at the start of the sweep: itself, or what it stands for now; None if that is not one variable."""
+        """The variable at the start of the sweep in whose place this one stands (itself, perhaps); None if it is not one."""
         return variable if variable in self._uses else self._stands_for.get(variable)
 
     def old_node(self, node: Apply) -> Apply | None:
@@ -153,9 +153,20 @@ class Context:
         """Whether it is an output or the new value of an update."""
         return self.old_variable(variable) in self.results
 
+    def has_op(self, op_class: type[Op]) -> bool:
+        """Whether the graph has a node of an op class."""
+        return op_class in self._op_classes
+
+    def has_scalar(self, name: str) -> bool:
+        """Whether the graph has an elementwise node of a scalar operation."""
+        return name in self._scalars
+
     @cached_property
-    def op_classes(self) -> frozenset[type[Op]]:
-        """The classes of all ops in the graph."""
+    def _scalars(self) -> frozenset[str]:
+        return frozenset(getattr(node.op, "scalar", "") for node in self.graph.nodes)
+
+    @cached_property
+    def _op_classes(self) -> frozenset[type[Op]]:
         return frozenset(type(node.op) for node in self.graph.nodes)
 
     @cached_property

@@ -7,8 +7,9 @@ times (silu: y · sigmoid(y)).  Conditions: nothing outside f reads the convolut
 varies by channel only, or has the result's shape, or is a constant number; the target can run the epilogue.  Otherwise the
 reason is kept.
 
-A 1×1 convolution with stride 1 stays a convolution: its kernel is a matrix product over the same memory (channels first, no
-copy), and as a convolution it keeps its epilogue.
+Weight gradients take no epilogue: they are small, and the update that follows is one elementwise kernel, which would be torn
+apart.  A 1×1 convolution with stride 1 stays a convolution: its kernel is a matrix product over the same memory (channels
+first, no copy), and as a convolution it keeps its epilogue.
 
 Floats: the result of the convolution is rounded to its dtype before the epilogue, as without fusing; nothing changes.
 """
@@ -20,6 +21,7 @@ from ..graph import Apply, Variable, apply_op
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
 from ..ops.epilogue import CHANNEL, FULL, Epilogue
+from ..ops.spec import Kind
 from .context import Context
 from .convolution_scale import channel_vector, without_epilogue
 from .convolution_spec import conv_of
@@ -33,7 +35,7 @@ MAX_OPERANDS = 8
 @rule(Elementwise)
 def fuse_into_epilogue(node: Apply, context: Context) -> Answer:
     """f(conv(x, w), …) = conv(x, w) with the epilogue f"""
-    if Conv not in context.op_classes:
+    if not context.has_op(Conv):
         return None
     cone = _cone(node, context)
     reason: Skip | None = None
@@ -80,7 +82,11 @@ def _conv_results(cone: list[Apply]) -> list[Variable]:
     """The results of convolutions that the cone reads and that have its shape."""
     shape = cone[0].outputs[0].type.shape
     read = dict.fromkeys(each for node in cone for each in node.inputs)
-    return [each for each in read if conv_of(each) is not None and each.type.shape == shape]
+    return [each for each in read if each.type.shape == shape and _takes_epilogue(conv_of(each))]
+
+
+def _takes_epilogue(conv: Apply | None) -> bool:
+    return conv is not None and isinstance(conv.op, Conv) and conv.op.kind is not Kind.WGRAD
 
 
 def _read_outside(result: Variable, cone: list[Apply], context: Context) -> str | None:

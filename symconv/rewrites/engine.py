@@ -31,13 +31,13 @@ logger = logging.getLogger("symconv")
 
 def run_phase(graph: FunctionGraph, phase: Phase, target: Target, log: Log) -> FunctionGraph:
     """The graph after the phase: its rules to a fixpoint, then its laws over the whole graph once each."""
-    started, before = time.process_time(), len(graph.nodes)
+    started, before = time.perf_counter(), len(graph.nodes)
     runner = _PhaseRunner(graph, phase, target, log)
     graph, sweeps = runner.to_fixpoint(graph)
     log.keep_declined(phase.name, frozenset(graph.nodes))
     for whole in phase.whole:
         graph = runner.apply_whole(graph, whole)
-    log.phases.append(PhaseReport(phase.name, sweeps, before, len(graph.nodes), time.process_time() - started))
+    log.phases.append(PhaseReport(phase.name, sweeps, before, len(graph.nodes), time.perf_counter() - started))
     if config.debug:
         logger.info("%s", log.phases[-1])
     return graph

@@ -3,6 +3,7 @@
     x - 0 = x      x + (-0) = x      x · 1 = x      x / 1 = x      -(-x) = x      x - (-y) = x + y      x + (-y) = x - y
     where(c, x, x) = x      where(True, x, y) = x      |−x| = ||x|| = |x|      (−x)² = |x|² = x²
     max(x, x) = min(x, x) = x      relu(relu(x)) = relu(x)      cast(cast(x)) = cast(x) where the inner one loses nothing
+    x > 0 = relu(x) > 0 where relu(x) is computed anyway
     x¹ = x      x² = square(x)      x⁻¹ = 1/x      x^½ = √x for x ≥ 0      x³, x⁴ by squaring (float32 and wider: last bit)
 
 What does not hold in floats is left alone: x · 0 (NaN, inf, -0), x - x, x / x, (x · a) · b.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import dtypes
-from ..graph import Apply, Variable
+from ..graph import Apply, Variable, apply_op
 from ..ops import elementwise as e
 from ..ops.elementwise import Elementwise
 from .context import Context
@@ -109,6 +110,16 @@ def relu_once(match: Match) -> Answer:
     return e.relu(match.x)
 
 
+@rule(Elementwise, scalar="gt")
+def mask_by_relu(node: Apply, context: Context) -> Answer:
+    """x > 0 = relu(x) > 0 where relu(x) is computed anyway: in training x itself need not be kept then."""
+    value, zero = node.inputs
+    if uniform_value(zero) != 0 or not context.has_scalar("relu"):
+        return None
+    active = next((reader.outputs[0] for reader in context.reader_nodes(value) if reader.op == Elementwise("relu")), None)
+    return None if active is None else apply_op(node.op, active, zero)
+
+
 @law(scalar("maximum", x, x), scalar("minimum", x, x), scalar("and_", x, x), scalar("or_", x, x))
 def same_operand(match: Match) -> Answer:
     """max(x, x) = min(x, x) = x & x = x | x = x"""
@@ -180,4 +191,5 @@ def simplify_power(node: Apply, context: Context) -> Answer:
 RULES: tuple[Rule, ...] = (
     drop_added_zero, drop_subtracted_zero, drop_factor_one, drop_divisor_one, drop_floor_divisor_one,
     cancel_double_negation, subtract_negation, add_negation, multiply_by_minus_one, square_without_sign,
-    absolute_without_sign, relu_once, same_operand, where_of_equals, where_of_constant, merge_casts, simplify_power)
+    absolute_without_sign, relu_once, mask_by_relu, same_operand, where_of_equals, where_of_constant, merge_casts,
+    simplify_power)

@@ -36,7 +36,7 @@ def merge_dimshuffles(node: Apply, context: Context) -> Answer:
     """dimshuffle(dimshuffle(x)) = dimshuffle(x); x where nothing changes."""
     outer: DimShuffle = node.op  # type: ignore[assignment]
     (x,) = node.inputs
-    if outer.pattern == tuple(range(outer.ndim)):
+    if _keeps_every_axis(outer, x):
         return x
     below = _made_by(x, DimShuffle)
     if below is None:
@@ -44,6 +44,12 @@ def merge_dimshuffles(node: Apply, context: Context) -> Answer:
     inner: DimShuffle = below.op  # type: ignore[assignment]
     pattern = tuple(None if axis is None else inner.pattern[axis] for axis in outer.pattern)
     return dimshuffle(below.inputs[0], ["x" if axis is None else axis for axis in pattern])
+
+
+def _keeps_every_axis(op: DimShuffle, x: Variable) -> bool:
+    """Whether each axis stays in its place; one of size 1 may be dropped and put back."""
+    places = zip(op.pattern, range(op.ndim), x.type.shape, strict=False)
+    return len(op.pattern) == op.ndim and all(found == axis or (found is None and size == 1) for found, axis, size in places)
 
 
 @rule(Reshape)

@@ -92,6 +92,11 @@ class OpPattern(Pattern):
         return replace(self, single_reader=True)
 
     @property
+    def has_literals(self) -> bool:
+        """Whether an input is a number."""
+        return any(isinstance(each, Literal) for each in self.inputs)
+
+    @property
     def is_commutative(self) -> bool:
         """Whether the two inputs may stand in either order."""
         name = dict(self.fields).get("scalar")
@@ -152,8 +157,7 @@ def _solutions(goals: Goals, bound: dict[str, Variable], context: Context) -> It
         return
     (pattern, variable), rest = goals[0], goals[1:]
     if isinstance(pattern, Literal):
-        if uniform_value(variable) == pattern.value:
-            yield from _solutions(rest, bound, context)
+        yield from _solutions(rest, bound, context)  # its value was looked at with its siblings
     elif isinstance(pattern, Capture):
         known = bound.get(pattern.name)
         if known is variable or (known is None and (pattern.test is None or pattern.test(variable))):
@@ -164,7 +168,7 @@ def _solutions(goals: Goals, bound: dict[str, Variable], context: Context) -> It
         if pattern.name is not None:
             bound = {**bound, pattern.name: variable}
         for inputs in _orders(pattern, variable.apply):
-            if _literals_shape_nothing(pattern, inputs, variable.apply):
+            if _may_fit(pattern, inputs) and _literals_shape_nothing(pattern, inputs, variable.apply):
                 yield from _solutions((*zip(pattern.inputs, inputs, strict=True), *rest), bound, context)
 
 
@@ -174,10 +178,21 @@ def _fits(pattern: OpPattern, node: Apply | None) -> bool:
     return all(getattr(node.op, name) == value for name, value in pattern.fields)
 
 
+def _may_fit(pattern: OpPattern, inputs: tuple[Variable, ...]) -> bool:
+    """A quick look at the inputs' own nodes, before bindings are made."""
+    for each, variable in zip(pattern.inputs, inputs, strict=True):
+        if isinstance(each, OpPattern):
+            if not _fits(each, variable.apply):
+                return False
+        elif isinstance(each, Literal) and uniform_value(variable) != each.value:
+            return False
+    return True
+
+
 def _literals_shape_nothing(pattern: OpPattern, inputs: tuple[Variable, ...], node: Apply | None) -> bool:
     """Whether the inputs that are no literals have the node's shape by themselves: rules drop literals."""
     assert node is not None
-    if not any(isinstance(each, Literal) for each in pattern.inputs):
+    if not pattern.has_literals:
         return True
     return any(is_unstretched(variable, node) for each, variable in zip(pattern.inputs, inputs, strict=True)
                if not isinstance(each, Literal))

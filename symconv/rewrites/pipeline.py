@@ -37,13 +37,14 @@ SYMBOLIC: tuple[Phase, ...] = (
     Phase("specialize", (*folding.RULES, *_SMALLER)),
 )
 BOUND: tuple[Phase, ...] = (
-    Phase("bound_canonicalize", (stable_softmax.log_sum_exp, *folding.RULES, *bound.RULES, *_SMALLER, *reductions.RULES)),
+    Phase("bound_stabilize", stable_softmax.BOUND_RULES),
+    Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *_SMALLER, *reductions.RULES)),
     Phase("conv_scale", (*convolution_spec.RULES, *convolution_scale.RULES, *movement.RULES, *folding.RULES)),
-    Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES)),
+    Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES, *folding.RULES)),
     Phase("elemwise_fuse", whole=(fuse_elementwise,)),
 )
 PIPELINE = SYMBOLIC + BOUND
-FAST_COMPILE = ("canonicalize", "stabilize", "bound_canonicalize")
+FAST_COMPILE = ("canonicalize", "stabilize", "bound_stabilize", "bound_canonicalize")
 """What the mode `fast_compile` includes: what makes the graph smaller or more exact, and no fusing."""
 
 

@@ -8,7 +8,8 @@
     is softmax, sigmoid or exp, so that the laws above and those of `stable_softmax` meet
 
 Floats: each right side is what the left side would be in exact arithmetic.  They differ only where the left side has lost
-digits, overflowed or underflowed, and in the sign of zero where exact arithmetic has it (log1p(-0) is -0).  They hold for constants too, so floats are folded after this phase.
+digits, overflowed or underflowed, and in the sign of zero where exact arithmetic has it (log1p(-0) is -0).  They hold for
+constants too, so floats are folded after this phase.
 """
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from ..ops.shape import BroadcastTo, DimShuffle, Reshape, dimshuffle
 from ..ops.softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad
 from ..ops.statistics import logsumexp
 from ..ops.stop_gradient import StopGradient
-from .cancellation import cancel
+from .cancellation import cancel, kept_pattern
 from .context import Context
 from .pattern import Capture, Match, exp, log, sigmoid
 from .pattern import node as pattern_node
@@ -62,9 +62,7 @@ def _keeps_axes(op: Reduce, pattern: tuple[int | None, ...] | None, rank: int) -
     """Whether a reduction, and the dimshuffle after it, leave the reduced axes as axes of size 1 in their places."""
     if op.keepdims:
         return pattern is None
-    rest = iter(range(rank))
-    kept = tuple(None if axis in op.axes else next(rest) for axis in range(rank))
-    return pattern == kept
+    return pattern == kept_pattern(op.axes, rank)
 
 
 @law(exp(x).called("e") / u)
@@ -201,15 +199,9 @@ def _totals(power: Apply, context: Context) -> Iterator[tuple[Variable, Variable
             yield total, e.sigmoid(z)
         elif isinstance(reader.op, Reduce) and reader.op.kind == "sum":
             weight = _weight(z, reader.op.axes)
-            kept = total if reader.op.keepdims else context.intern(_with_axes(total, reader.op.axes, z.ndim))
+            kept = total if reader.op.keepdims else context.intern(dimshuffle(total, kept_pattern(reader.op.axes, z.ndim)))
             if weight is not None:
                 yield kept, weight
-
-
-def _with_axes(reduced: Variable, axes: tuple[int, ...], rank: int) -> Variable:
-    """A reduced variable with its reduced axes put back as axes of size 1."""
-    rest = iter(range(reduced.ndim))
-    return dimshuffle(reduced, ["x" if axis in axes else next(rest) for axis in range(rank)])
 
 
 def _weight(z: Variable, axes: tuple[int, ...]) -> Variable | None:
@@ -221,6 +213,8 @@ def _weight(z: Variable, axes: tuple[int, ...]) -> Variable | None:
     return e.exp(z - logsumexp(z, axes, keepdims=True))
 
 
+BOUND_RULES: tuple[Rule, ...] = (log_sum_exp, cancel_sum_of_exp)
+"""Those that may have to wait for the sizes of the reduced axes."""
 RULES: tuple[Rule, ...] = (
     log_softmax, quotient_as_softmax, softmax_without_shift, log_sum_exp, cancel_positive_factor, softmax_gradient_of_log,
     rising_sigmoid, cancel_sum_of_exp)
