@@ -11,7 +11,7 @@ from .errors import BackendError, InternalError, SymconvError, UserError
 from .graph import TensorType, Variable
 from .graph.gradient import Lop, Rop, grad
 from .graph.substitute import clone
-from .printing import debugprint, draw, to_dot, to_networkx
+from .printing import debugprint, draw, pprint, to_dot, to_networkx
 from .runtime import evaluation as _evaluation  # noqa: F401  registers Variable.eval
 from .runtime.arguments import In, Out
 from .runtime.compile import compile, function
@@ -24,4 +24,4 @@ __version__ = "0.1.0"
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
            "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",
-           "grad", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]
+           "grad", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]

@@ -16,15 +16,15 @@ from .subject import Subject, make_subject
 class DiagramNode:
     """A node of the drawing; all texts are on one line each and without control characters.
 
-    `kind` is apply, input, shared or constant; `category` the op's family, for leaves the kind.  `headline` and `detail` are
-    what it is; `name` the user's names of its results; `outputs` which results of the whole it is.
+    `kind` is apply, input, shared or constant; `category` the family of the op, for leaves the kind.  `headline`, `details`:
+    what it is; `name`: the names of its results; `outputs`: which results of the whole it is.
     """
 
     key: str
     kind: str
     category: str
     headline: str
-    detail: str
+    details: tuple[str, ...]
     name: str
     type: str
     step: int
@@ -35,8 +35,8 @@ class DiagramNode:
 
     @property
     def text(self) -> str:
-        """Headline and detail."""
-        return f"{self.headline} {self.detail}".strip()
+        """Headline and details."""
+        return " ".join((self.headline, *self.details))
 
     @property
     def is_view(self) -> bool:
@@ -93,12 +93,12 @@ def _leaf_node(key: str, variable: Variable, subject: Subject) -> DiagramNode:
     kind = subject.leaf_kind(variable)
     mark = subject.leaf_mark(variable)
     marks = tuple(([mark] if mark != kind else []) + subject.update_marks(variable))
-    return DiagramNode(key, kind, kind, variable_text(variable), "", escape(variable.name or ""), str(variable.type), -1, "",
+    return DiagramNode(key, kind, kind, variable_text(variable), (), escape(variable.name or ""), str(variable.type), -1, "",
                        tuple(subject.outputs.get(variable, ())), marks, places_text(variable.source))
 
 
 def _apply_node(key: str, node: Apply, subject: Subject) -> DiagramNode:
-    headline, detail = _headline(node)
+    headline, details = _headline(node)
     number, implementation = -1, ""
     found = subject.steps.get(node)
     if found is not None:
@@ -107,17 +107,19 @@ def _apply_node(key: str, node: Apply, subject: Subject) -> DiagramNode:
     elif subject.program is not None:
         implementation = "view"
     outputs = tuple(number for variable in node.outputs for number in subject.outputs.get(variable, ()))
-    marks = [mark for variable in node.outputs for mark in (*subject.update_marks(variable), *subject.in_place_marks(variable))]
+    marks = [f".{variable.index} {mark}" if len(node.outputs) > 1 else mark for variable in node.outputs
+             for mark in subject.update_marks(variable) or subject.in_place_marks(variable)]
     names = ", ".join(shortened(escape(variable.name)) for variable in node.outputs if variable.name)
-    return DiagramNode(key, "apply", category(node.op), headline, detail, names,
+    return DiagramNode(key, "apply", category(node.op), headline, details, names,
                        ", ".join(str(variable.type) for variable in node.outputs), number, implementation, outputs,
                        tuple(marks), places_text(node.source))
 
 
-def _headline(node: Apply) -> tuple[str, str]:
-    """The op's name, and its parameters."""
-    head, opening, rest = operation_text(node).partition("{")
-    rest = rest.replace("} of {", " of ").replace("} then {", " then ").removesuffix("}") if opening else ""
+def _headline(node: Apply) -> tuple[str, tuple[str, ...]]:
+    """The op's name, and its parameters line by line."""
+    head, _, rest = operation_text(node).partition("{")
+    text = rest.removesuffix("}").replace("} of {", "\nof ").replace("} then {", "\nthen ")
+    parts = text.replace("; ", "\n").splitlines()
     if isinstance(node.op, Conv):
-        return f"Conv {node.op.kind.value}", rest.removeprefix(f"{node.op.kind.value}, ")
-    return head, rest
+        return f"Conv {node.op.kind.value}", (parts[0].removeprefix(f"{node.op.kind.value}, "), *parts[1:])
+    return head, tuple(parts)

@@ -45,8 +45,8 @@ def draw(obj: Any, path: str | PathLike[str], engine: str | None = None) -> Path
         raise ArgumentError(explain_error('engine is "graphviz", "builtin" or None', repr(engine)))
     program = None if engine == "builtin" else shutil.which("dot")
     if program is None and (ending != ".svg" or engine == "graphviz"):
-        raise BackendError(explain_error(f"drawing {ending} files{' with Graphviz' if engine else ''} needs Graphviz's program dot",
-                                         "engine=\"builtin\"" if engine == "builtin" else "it is not on the PATH",
+        found = 'engine="builtin", which draws .svg only' if engine == "builtin" else "it is not on the PATH"
+        raise BackendError(explain_error(f"this drawing ({ending}) needs Graphviz's program dot", found,
                                          "install Graphviz (Debian: apt install graphviz), or draw an .svg file"))
     diagram = make_diagram(obj)
     if program is None:

@@ -6,7 +6,7 @@ without recursion.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,16 +108,29 @@ def program_texts(program: ScalarProgram, names: Sequence[str]) -> list[str]:
     >>> program_texts(program, ["x", "b"])
     ['relu(x + b)']
     """
-    uses = Counter(arg for step in program.body for arg in step.args) + Counter(program.outputs)
-    terms = [atom(name) for name in names]
     named: list[str] = []
+
+    def share(term: Term) -> Term:
+        named.append(f"t{len(named) + 1} = {term.text}")
+        return atom(f"t{len(named)}")
+
+    terms = program_terms(program, [atom(name) for name in names], share)
+    return [*named, *(term.text for term in terms)]
+
+
+def program_terms(program: ScalarProgram, arguments: Sequence[Term], share: Callable[[Term], Term]) -> list[Term]:
+    """The outputs of a scalar program as terms; `share` gives a long part that is used several times a name."""
+    uses = program_uses(program)
+    terms = list(arguments)
     for number, step in enumerate(program.body, len(program.inputs)):
         term = _instruction_term(step, terms)
-        if uses[number] > 1 and term.is_long:
-            named.append(f"t{len(named) + 1} = {term.text}")
-            term = atom(f"t{len(named)}")
-        terms.append(term)
-    return [*named, *(terms[number].text for number in program.outputs)]
+        terms.append(share(term) if uses[number] > 1 and term.is_long else term)
+    return [terms[number] for number in program.outputs]
+
+
+def program_uses(program: ScalarProgram) -> Counter[int]:
+    """How often every value of a scalar program is read or given."""
+    return Counter(arg for step in program.body for arg in step.args) + Counter(program.outputs)
 
 
 def _instruction_term(step: Instruction, terms: Sequence[Term]) -> Term:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 _SWEEPS = 12
 _COUNTED_LINKS = 20_000
@@ -18,26 +20,27 @@ class Layers:
     """Items 0 … n_boxes-1 are the boxes, the later ones slots of passing edges.
 
     `order` has the items of each layer from left to right, `links` the pairs (item, item of the next layer), one for
-    each stretch of an edge.
+    each stretch of an edge, and `arrivals` tells which edge ends with a link.
     """
 
     n_boxes: int
     order: list[list[int]]
     links: list[tuple[int, int]]
+    arrivals: dict[int, int]
 
 
 def make_layers(n_boxes: int, edges: Sequence[tuple[int, int]]) -> Layers:
     """Layers of boxes joined by edges (source, target), every source numbered before its targets."""
     ranks = _ranks(n_boxes, edges)
-    layer_of, links = _with_slots(ranks, edges)
+    layer_of, links, arrivals = _with_slots(ranks, edges)
     order: list[list[int]] = [[] for _ in range(max(layer_of, default=-1) + 1)]
     for item, layer in enumerate(layer_of):
         order[layer].append(item)
-    return Layers(n_boxes, _ordered(order, layer_of, links), links)
+    return Layers(n_boxes, _ordered(order, layer_of, links), links, arrivals)
 
 
 def _ranks(n_boxes: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Longest path from a source; then what only hangs on leaves moves down to its first reader."""
+    """Longest path from a source; then every box moves down as long as that shortens edges more than it lengthens others."""
     import networkx
 
     graph = networkx.DiGraph(edges)
@@ -46,26 +49,43 @@ def _ranks(n_boxes: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     for rank, generation in enumerate(networkx.topological_generations(graph)):
         for box in generation:
             ranks[box] = rank
-    leaves = {box for box in range(n_boxes) if not graph.pred[box]}
+    light = {box for box in range(n_boxes) if not graph.pred[box] or not any(graph.pred[each] for each in graph.pred[box])}
     for box in reversed(range(n_boxes)):
-        if graph.succ[box] and leaves.issuperset(graph.pred[box]):
-            ranks[box] = min(ranks[reader] for reader in graph.succ[box]) - 1
+        if graph.succ[box]:
+            _lower(box, ranks, graph, light)
     return ranks
 
 
-def _with_slots(ranks: list[int], edges: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
-    """The layer of every item, and the links."""
+def _lower(box: int, ranks: list[int], graph: Any, light: set[int]) -> None:
+    """Move a box down to its first reader, or to where it would begin to stretch edges of two boxes above.
+
+    Light boxes (leaves, and what reads nothing else) that nothing else reads come along and cost nothing.
+    """
+    lowest = min(ranks[reader] for reader in graph.succ[box]) - 1
+    reach = sorted(max((ranks[each] for each in graph.succ[above] if each != box), default=ranks[box])
+                   for above in graph.pred[box] if above not in light or len(graph.succ[above]) > 1)
+    if reach:
+        # with one edge lengthened and its own shortened nothing is won
+        lowest = min(lowest, reach[0])
+    ranks[box] = max(ranks[box], lowest)
+
+
+def _with_slots(ranks: list[int],
+                edges: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]], dict[int, int]]:
+    """The layer of every item, the links, and the edges that end with them."""
     layer_of = list(ranks)
+    arrivals: dict[int, int] = {}
     links: list[tuple[int, int]] = []
     chains: dict[int, list[int]] = {}
-    for source, target in sorted(edges):
+    for number, (source, target) in sorted(enumerate(edges), key=lambda item: item[1]):
         chain = chains.setdefault(source, [source])
         while ranks[source] + len(chain) < ranks[target]:
             layer_of.append(ranks[source] + len(chain))
             links.append((chain[-1], len(layer_of) - 1))
             chain.append(len(layer_of) - 1)
+        arrivals[len(links)] = number
         links.append((chain[ranks[target] - ranks[source] - 1], target))
-    return layer_of, links
+    return layer_of, links, arrivals
 
 
 def _ordered(order: list[list[int]], layer_of: list[int], links: list[tuple[int, int]]) -> list[list[int]]:
@@ -106,7 +126,7 @@ def _mean(values: list[float], default: float) -> float:
 
 def _count_crossings(order: list[list[int]], below: list[list[int]]) -> int:
     total = 0
-    for layer, following in zip(order, order[1:], strict=False):
+    for layer, following in pairwise(order):
         places = {item: place for place, item in enumerate(following)}
         seen: list[int] = []
         for item in layer:

@@ -3,23 +3,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from .layering import Layers, make_layers, neighbours
 
-BOX_GAP, SLOT_GAP, LAYER_GAP = 22.0, 14.0, 46.0
-_SWEEPS = 16
+BOX_GAP, SLOT_GAP, LAYER_GAP = 22.0, 14.0, 40.0
+_SWEEPS, _MANY_ITEMS = 24, 5_000
+_WEAK = 0.02
 _WEIGHTS = (1.0, 2.0, 8.0)
 """How strongly a link pulls, by how many of its ends are slots: long edges become straight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A piece of an edge between two layers; `target` is the box it ends at, None where it goes on."""
+    """A piece of an edge between two layers; `edge` is the number of the edge that ends with it, None where
+    it goes on."""
 
     start: tuple[float, float]
     end: tuple[float, float]
     source: int
-    target: int | None
+    edge: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,16 @@ class Layout:
     height: float
 
 
-def make_layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Lay out boxes of these (width, height); edges go from a box to one with a higher number."""
+def make_layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]],
+                weak: frozenset[int] = frozenset()) -> Layout:
+    """Lay out boxes of these (width, height); edges go from a box to one with a higher number.
+
+    The boxes in `weak` are put beside their readers and hardly pull at them.
+    """
     layers = make_layers(len(sizes), edges)
     n_items = sum(map(len, layers.order))
     widths = [size[0] for size in sizes] + [0.0] * (n_items - len(sizes))
-    centres_x = _horizontal(layers, widths)
+    centres_x = _horizontal(layers, widths, weak)
     tops, bottoms = _vertical(layers, sizes)
     left = min((x - width / 2 for x, width in zip(centres_x, widths, strict=True)), default=0.0)
     xs = [x - left for x in centres_x]
@@ -56,11 +63,11 @@ def _vertical(layers: Layers, sizes: Sequence[tuple[float, float]]) -> tuple[lis
         height = max((sizes[item][1] for item in layer if item < layers.n_boxes), default=0.0)
         tops.append(top)
         bottoms.append(top + height)
-        top += height + LAYER_GAP + min(len(layer), 30)
+        top += height + LAYER_GAP + min(len(layer) * 0.6, 20.0)
     return tops, bottoms
 
 
-def _horizontal(layers: Layers, widths: list[float]) -> list[float]:
+def _horizontal(layers: Layers, widths: list[float], weak: frozenset[int]) -> list[float]:
     """Centres from left to right: every layer in turn as near as it can be to the weighted mean of its neighbours."""
     above, below = neighbours(len(widths), layers.links)
     xs = [0.0] * len(widths)
@@ -70,17 +77,19 @@ def _horizontal(layers: Layers, widths: list[float]) -> list[float]:
             xs[item] = x + widths[item] / 2
             x += widths[item] + BOX_GAP
     slots = [item >= layers.n_boxes for item in range(len(widths))]
-    for sweep in range(_SWEEPS):
+    sweeps = _SWEEPS if len(widths) < _MANY_ITEMS else _SWEEPS // 4
+    for sweep in range(sweeps):
         downwards = sweep % 2 == 0
-        both = sweep >= _SWEEPS - 4
+        both = sweep >= sweeps - 4
         for layer in layers.order if downwards else reversed(layers.order):
             wanted, weights = [], []
             for item in layer:
                 near = above[item] + below[item] if both else above[item] if downwards else below[item]
-                pulls = [_WEIGHTS[slots[item] + slots[each]] for each in near]
+                pulls = [_WEAK if each in weak else _WEIGHTS[slots[item] + slots[each]] for each in near]
                 total = sum(pulls)
-                wanted.append(sum(pull * xs[each] for pull, each in zip(pulls, near, strict=True)) / total if near else xs[item])
-                weights.append(total or 0.1)
+                pulled = sum(pull * xs[each] for pull, each in zip(pulls, near, strict=True))
+                wanted.append(pulled / total if near else xs[item])
+                weights.append(_WEAK if item in weak else total or _WEAK)
             for item, x in zip(layer, spread(wanted, weights, _distances(layer, widths, slots)), strict=True):
                 xs[item] = x
     return xs
@@ -89,7 +98,7 @@ def _horizontal(layers: Layers, widths: list[float]) -> list[float]:
 def _distances(layer: list[int], widths: list[float], slots: list[bool]) -> list[float]:
     """The least distance between the centres of each two neighbours."""
     return [(widths[left] + widths[right]) / 2 + (SLOT_GAP if slots[left] or slots[right] else BOX_GAP)
-            for left, right in zip(layer, layer[1:], strict=False)]
+            for left, right in pairwise(layer)]
 
 
 def spread(wanted: Sequence[float], weights: Sequence[float], distances: Sequence[float]) -> list[float]:
@@ -131,7 +140,7 @@ def _stretches(layers: Layers, sizes: Sequence[tuple[float, float]], xs: list[fl
         start_y = centres[upper][1] + sizes[upper][1] / 2 if is_box else bottoms[layer_of[upper]]
         if lower < layers.n_boxes:
             end = (xs[lower] + ports[number], centres[lower][1] - sizes[lower][1] / 2)
-            stretches.append(Stretch((xs[upper], start_y), end, owners[upper], lower))
+            stretches.append(Stretch((xs[upper], start_y), end, owners[upper], layers.arrivals[number]))
         else:
             top, bottom = tops[layer_of[lower]], bottoms[layer_of[lower]]
             stretches.append(Stretch((xs[upper], start_y), (xs[lower], top), owners[upper], None))
