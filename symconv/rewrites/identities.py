@@ -26,28 +26,25 @@ from .rule import Answer, Rule, law, rule
 from .values import is_minus_zero, is_non_negative, is_unstretched, uniform_value
 
 x, y, c = Capture("x"), Capture("y"), Capture("c")
+zero = Capture("zero", lambda variable: uniform_value(variable) == 0)
 
 
 def _only(kept: Variable, node: Apply) -> Variable | None:
     return kept if is_unstretched(kept, node) else None
 
 
-@law(x + c)
+@law(x + zero)
 def drop_added_zero(match: Match) -> Answer:
     """x + 0 = x where that keeps the sign of zero."""
-    zero = uniform_value(match.c)
-    if zero != 0 or zero is None:
-        return None
-    if dtypes.is_float(match.x.dtype) and not is_minus_zero(zero) and not is_non_negative(match.x):
+    if dtypes.is_float(match.x.dtype) and not is_minus_zero(match.zero) and not is_non_negative(match.x):
         return None
     return _only(match.x, match.node)
 
 
-@law(x - c)
+@law(x - zero)
 def drop_subtracted_zero(match: Match) -> Answer:
     """x - 0 = x, not for the constant -0."""
-    zero = uniform_value(match.c)
-    return None if zero is None or zero != 0 or is_minus_zero(zero) else _only(match.x, match.node)
+    return None if is_minus_zero(match.zero) else _only(match.x, match.node)
 
 
 @law(x * 1)
@@ -113,11 +110,11 @@ def relu_once(match: Match) -> Answer:
 @rule(Elementwise, scalar="gt")
 def mask_by_relu(node: Apply, context: Context) -> Answer:
     """x > 0 = relu(x) > 0 where relu(x) is computed anyway: in training x itself need not be kept then."""
-    value, zero = node.inputs
-    if uniform_value(zero) != 0 or not context.has_scalar("relu"):
+    value, limit = node.inputs
+    if uniform_value(limit) != 0 or not context.has_scalar("relu"):
         return None
     active = next((reader.outputs[0] for reader in context.reader_nodes(value) if reader.op == Elementwise("relu")), None)
-    return None if active is None else apply_op(node.op, active, zero)
+    return None if active is None else apply_op(node.op, active, limit)
 
 
 @law(scalar("maximum", x, x), scalar("minimum", x, x), scalar("and_", x, x), scalar("or_", x, x))

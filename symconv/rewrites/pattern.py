@@ -12,7 +12,7 @@ value has no other reader, `.called("y")` captures it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..graph import Apply, Op, Variable
@@ -75,13 +75,21 @@ class Literal(Pattern):
 
 @dataclass(frozen=True, slots=True)
 class OpPattern(Pattern):
-    """A node of an op class with given fields and inputs."""
+    """A node of an op class with given fields and inputs; `is_commutative`: the two inputs may stand in either order."""
 
     root: type[Op]
     fields: tuple[tuple[str, Any], ...]
     inputs: tuple[Pattern, ...]
     name: str | None = None
     single_reader: bool = False
+    is_commutative: bool = field(init=False, compare=False)
+    has_literals: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        name = dict(self.fields).get("scalar")
+        commutes = self.root is Elementwise and name is not None and SCALAR_OPS[name].commutative
+        object.__setattr__(self, "is_commutative", commutes)
+        object.__setattr__(self, "has_literals", any(isinstance(each, Literal) for each in self.inputs))
 
     def called(self, name: str) -> OpPattern:
         """Capture the value of this node too."""
@@ -90,17 +98,6 @@ class OpPattern(Pattern):
     def once(self) -> OpPattern:
         """Only where exactly one node reads the value."""
         return replace(self, single_reader=True)
-
-    @property
-    def has_literals(self) -> bool:
-        """Whether an input is a number."""
-        return any(isinstance(each, Literal) for each in self.inputs)
-
-    @property
-    def is_commutative(self) -> bool:
-        """Whether the two inputs may stand in either order."""
-        name = dict(self.fields).get("scalar")
-        return self.root is Elementwise and name is not None and SCALAR_OPS[name].commutative
 
 
 def _as_pattern(value: Any) -> Pattern:
@@ -157,10 +154,10 @@ def _solutions(goals: Goals, bound: dict[str, Variable], context: Context) -> It
         return
     (pattern, variable), rest = goals[0], goals[1:]
     if isinstance(pattern, Literal):
-        yield from _solutions(rest, bound, context)  # its value was looked at with its siblings
+        yield from _solutions(rest, bound, context)  # its value was looked at in _may_fit
     elif isinstance(pattern, Capture):
         known = bound.get(pattern.name)
-        if known is variable or (known is None and (pattern.test is None or pattern.test(variable))):
+        if known is None or known is variable:
             yield from _solutions(rest, {**bound, pattern.name: variable}, context)
     elif isinstance(pattern, OpPattern) and _fits(pattern, variable.apply):
         if pattern.single_reader and not context.has_one_reader(variable):
@@ -184,7 +181,10 @@ def _may_fit(pattern: OpPattern, inputs: tuple[Variable, ...]) -> bool:
         if isinstance(each, OpPattern):
             if not _fits(each, variable.apply):
                 return False
-        elif isinstance(each, Literal) and uniform_value(variable) != each.value:
+        elif isinstance(each, Literal):
+            if uniform_value(variable) != each.value:
+                return False
+        elif isinstance(each, Capture) and each.test is not None and not each.test(variable):
             return False
     return True
 

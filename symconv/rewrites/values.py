@@ -46,8 +46,9 @@ def _uniform_constant(constant: Constant) -> Number | None:
     return _uniform[constant]
 
 
-def is_minus_zero(value: Number) -> bool:
-    """Whether the number is the float -0.0."""
+def is_minus_zero(variable: Variable) -> bool:
+    """Whether a variable is the constant -0.0 everywhere."""
+    value = uniform_value(variable)
     return isinstance(value, float) and value == 0 and bool(np.signbit(value))
 
 

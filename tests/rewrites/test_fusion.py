@@ -76,7 +76,7 @@ def test_into_a_reduction() -> None:
 
 
 def test_a_constant_that_gives_the_rank_stays_an_input() -> None:
-    graph, (found,), _ = bound(VALUES, [T.exp(z + T.constant(np.array([[2.0]])))])
+    _, (found,), _ = bound(VALUES, [T.exp(z + T.constant(np.array([[2.0]])))])
     assert found.shape == (1, 3)
     np.testing.assert_allclose(found, np.exp(Z + 2)[None], rtol=1e-14)
 
