@@ -106,8 +106,9 @@ def tile_shapes(tile: GemmTile) -> tuple[int, ...]:
 
 
 def tile_cycles(rows: int, vectors: int) -> float:
-    """Cycles of one step of a register tile: multiply-adds (two a cycle), loads (three), and latency with few sums."""
-    return max(rows * vectors / 2, (rows + vectors + 1) / 3, 4 / 2 if rows * vectors <= 4 else 0)
+    """Cycles of one step of a register tile: multiply-adds (two a cycle), loads (three), their latency, and a little for each
+    tile, whose sums are stored."""
+    return max(rows * vectors / 2, (rows + vectors + 1) / 3, 4) + 0.3
 
 
 def choose_tile_rows(geometry: Geometry, kind: Kind, tile: GemmTile, plan: BandPlan) -> int:
