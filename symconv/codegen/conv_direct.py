@@ -22,6 +22,9 @@ from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
+WORK_BYTES = 1024
+"""Bytes of the struct Work of conv_direct.c.j2, at most."""
+
 _DEPTH = 320
 """Products summed in one pass: 6 rows of filters and a band's columns then share the first cache."""
 
@@ -85,12 +88,12 @@ class ConvDirect(Implementation):
         geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
         shapes = tile_shapes(tile)
         name = f"sc_conv_{conv.kind.value}_direct_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_direct.c.j2", function=name, kind=conv.kind.value, tile=tile, shapes=shapes,
+        source = render_kernel("conv_direct.c.j2", function=name, kind=conv.kind.value, tile=tile, shapes=shapes, work_bytes=WORK_BYTES,
                                largest=max(rows * vectors for rows, vectors in enumerate(shapes, 1)),
                                epilogue=make_epilogue(problem, tile))
         plan = plan_band(geometry, conv.kind, tile)
         turned = geometry.groups * geometry.rows * geometry.channels * geometry.taps if conv.kind is Kind.DGRAD else 0
-        head = (TAP_BYTES + 8 * plan.channels) * geometry.taps + turned * tile.itemsize
+        head = WORK_BYTES * _phases(geometry, conv.kind) + (TAP_BYTES + 16 * plan.channels) * geometry.taps + turned * tile.itemsize
         turned += (align(head) - head) // tile.itemsize
         elements = align(plan.elements * tile.itemsize) // tile.itemsize
         numbers = (*geometry.numbers, target.threads, plan.rows, plan.columns, plan.channels, elements, turned,
