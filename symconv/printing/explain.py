@@ -69,9 +69,10 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 def _step_lines(step: StepReport) -> list[str]:
     """A step in full: problem, choice, candidates, what is fused, the user's line."""
     node = step.node
-    what = str(step.problem) if step.problem is not None else "copy" if node is None else operation_text(node)
+    what = str(step.problem) if step.problem is not None else step.copy if node is None else operation_text(node)
     lines = [f"step {step.number}: {what}", f"  runs {_choice_text(step)}"]
-    lines += [f"  {_candidate_text(each)}" for each in step.candidates if not each.is_chosen]
+    if step.reference_reason is None:
+        lines += [f"  {_candidate_text(each)}" for each in step.candidates if not each.is_chosen]
     if step.not_cudnn is not None:
         lines.append(f"  cuDNN: no, {step.not_cudnn}")
     if node is not None:
@@ -126,7 +127,7 @@ def _mark(step: StepReport, output: int) -> str:
 
 def _row(step: StepReport) -> tuple[str, ...]:
     """A step as a row of the table: number, what it does, implementation, result, marks, place."""
-    what = "copy" if step.node is None else shortened(operation_text(step.node), _WIDEST)
+    what = step.copy if step.node is None else shortened(operation_text(step.node), _WIDEST)
     how = step.implementation if step.reference_reason is None else f"NumPy reference: {escape(step.reference_reason)}"
     marks = ["in place"] if step.in_place else []
     marks += [f"→ {escape(name)}" for _, name in step.updates]

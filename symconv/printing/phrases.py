@@ -117,7 +117,10 @@ def _make_vector(made: Phrase) -> Term:
 
 def _listed(terms: Sequence[Term]) -> list[str | Term]:
     """Terms with commas between them."""
-    return [piece for number, term in enumerate(terms) for piece in ([", ", term] if number else [term])]
+    pieces: list[str | Term] = []
+    for number, term in enumerate(terms):
+        pieces += [", ", term] if number else [term]
+    return pieces
 
 
 def _shape(made: Phrase) -> Term:
@@ -128,7 +131,10 @@ def _indexed(made: Phrase, scalars: Sequence[Term]) -> Term:
     """x[pattern] with the scalars in the places that the pattern leaves open."""
     pieces: list[str | Term] = [bracketed(made.terms[0], ATOM), "["]
     waiting = iter(scalars)
-    for number, text in enumerate(pattern_text(made.op.pattern).split("?")):
+    pattern = pattern_text(made.op.pattern)
+    while pattern.endswith(", :"):
+        pattern = pattern.removesuffix(", :")
+    for number, text in enumerate(pattern.split("?")):
         pieces += [next(waiting), text] if number else [text]
     return joined([*pieces, "]"])
 

@@ -11,6 +11,7 @@ from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
 from ..rewrites.log import expression_text
 from .program import Program
+from .select import NO_CANDIDATE
 from .step import Place, Step
 from .targets import why_not_cudnn
 
@@ -32,10 +33,11 @@ class CandidateReport:
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """One step. `reference_reason` says why no generated kernel runs it, None where one does; `updates` are pairs (result,
-    shared variable)."""
+    shared variable); `copy` says what a step without a node is for."""
 
     number: int
     node: Apply | None
+    copy: str
     kernel: str
     implementation: str
     candidates: tuple[CandidateReport, ...]
@@ -122,15 +124,37 @@ def _step_report(number: int, step: Step, program: Program) -> StepReport:
         CandidateReport(each.name, each.name == choice.name, each.estimate,
                         flops / each.estimate / 1e9 if each.estimate and flops else None, each.refusal)
         for each in choice.candidates)
-    reason = "; ".join(f"{each.name}: {each.refusal}" for each in candidates) if step.kernel is None else None
     return StepReport(
-        number, node, step.kernel.name if step.kernel is not None else "",
-        "copy" if choice is None else choice.name, candidates, reason or ("" if step.kernel is None else None),
-        () if choice is None else choice.copied, tuple(step.in_place),
-        tuple((new.index, target.label) for target, new in program.graph.updates if node is not None and new.apply is node),
+        number, node, _copy_text(step) if node is None else "", step.kernel.name if step.kernel is not None else "",
+        "copy" if choice is None else choice.name, candidates, _reference_reason(step),
+        () if choice is None else choice.copied, tuple(step.in_place), _updates(step, program),
         tuple(_place_type(place) for place in step.writes),
         sum(place.operand.nbytes for place in step.reads), sum(place.operand.nbytes for place in step.writes),
         node.source if node is not None else (), problem, None if problem is None else why_not_cudnn())
+
+
+def _reference_reason(step: Step) -> str | None:
+    if step.kernel is not None:
+        return None
+    refusals = () if step.choice is None else step.choice.candidates
+    return "; ".join(str(each.refusal) if each.name == NO_CANDIDATE else f"{each.name}: {each.refusal}" for each in refusals)
+
+
+def _updates(step: Step, program: Program) -> tuple[tuple[int, str], ...]:
+    """The updates that a step makes, as (result, name of the shared variable)."""
+    if step.node is not None:
+        return tuple((new.index, target.label) for target, new in program.graph.updates if new.apply is step.node)
+    written = step.writes[0].storage
+    stored = [*program.schedule.swapped, *((leaf, None) for leaf in program.schedule.direct)]
+    return tuple((0, leaf.label) for leaf, place in stored if written.kind == "update"
+                 and (place.storage if place is not None else program.schedule.inputs[leaf]) in (written, written.home))
+
+
+def _copy_text(step: Step) -> str:
+    """What a step without a node is for."""
+    written = step.writes[0].storage
+    return {"output": f"copy to output {written.number}", "update": "copy to the new value"}.get(
+        written.kind, "copy in row-major order")
 
 
 def _place_type(place: Place) -> str:
@@ -157,7 +181,7 @@ def _memory_report(program: Program) -> MemoryReport:
 
 
 def _step_dict(step: StepReport) -> dict[str, Any]:
-    return {"step": step.number, "op": "copy" if step.node is None else str(step.node.op), "kernel": step.kernel,
+    return {"step": step.number, "op": step.copy if step.node is None else str(step.node.op), "kernel": step.kernel,
             "implementation": step.implementation, "problem": None if step.problem is None else str(step.problem),
             "candidates": [{"name": each.name, "chosen": each.is_chosen, "seconds": each.seconds, "gflops": each.gflops,
                             "refusal": each.refusal} for each in step.candidates],

@@ -14,6 +14,7 @@ from ..ops.convolution import Conv
 from ..target import Target
 
 NO_KERNEL = "no generated kernel for this operation"
+NO_CANDIDATE = "generated kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,13 @@ class Choice:
         return "reference" if self.implementation is None else self.implementation.name
 
 
-def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], target: Target, reference: bool = False) -> Choice:
+def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], target: Target,
+           reference: bool = False) -> Choice:
     """The accepted candidate with the smallest estimate; the reference where none accepts (or where it is asked for)."""
     plain = _with_copies(None, Problem(op, inputs, outputs))
     if reference or not target.has_compiler:
         why = "the mode asks for the NumPy references" if reference else "no C compiler was found"
-        return Choice(None, *plain, (Candidate("generated kernels", refusal=why),))
+        return Choice(None, *plain, (Candidate(NO_CANDIDATE, refusal=why),))
     candidates: list[Candidate] = []
     best: tuple[float, Implementation, Problem, tuple[int, ...]] | None = None
     for implementation in _asked(op):
@@ -60,7 +62,7 @@ def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], ta
             best = (estimate, implementation, problem, copied)
     if best is None:
         _check_forced(op, candidates)
-        return Choice(None, *plain, tuple(candidates) or (Candidate("generated kernels", refusal=NO_KERNEL),))
+        return Choice(None, *plain, tuple(candidates) or (Candidate(NO_CANDIDATE, refusal=NO_KERNEL),))
     return Choice(best[1], best[2], best[3], tuple(candidates))
 
 
@@ -80,8 +82,9 @@ def _asked(op: Op) -> tuple[Implementation, ...]:
 
 def _check_forced(op: Op, candidates: list[Candidate]) -> None:
     if isinstance(op, Conv) and config.conv.implementation not in ("", "reference"):
-        raise BackendError(explain_error(f"the forced implementation {config.conv.implementation!r} refuses this convolution",
-                                         "; ".join(str(each.refusal) for each in candidates)))
+        raise BackendError(explain_error(
+            f"the forced implementation {config.conv.implementation!r} refuses this convolution",
+            "; ".join(str(each.refusal) for each in candidates)))
 
 
 def _with_copies(implementation: Implementation | None, problem: Problem) -> tuple[Problem, tuple[int, ...]]:

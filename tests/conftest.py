@@ -1,0 +1,25 @@
+"""Options and fixtures of the whole test suite."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write the golden files from what is printed now")
+
+
+@pytest.fixture
+def golden(request):
+    """A function that compares a text with the file `golden/NAME.txt` beside the test, or writes it (--update-golden)."""
+    folder = Path(request.path).parent / "golden"
+
+    def check(name: str, text: str) -> None:
+        path = folder / f"{name}.txt"
+        if request.config.getoption("--update-golden"):
+            path.write_text(text + "\n", encoding="utf-8")
+        assert path.exists(), f"{path} is missing; run pytest --update-golden"
+        assert text + "\n" == path.read_text(encoding="utf-8")
+
+    return check

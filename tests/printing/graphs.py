@@ -1,0 +1,57 @@
+"""The small graphs that the tests of printing print. Golden files quote line numbers of this file: add at the end."""
+from __future__ import annotations
+
+import numpy as np
+
+import symconv as sc
+import symconv.tensor as T
+
+HOSTILE_NAMES = ["a=b", "x:0", '"q"', "new\nline", "ß", "", "<script>", "twin", "twin", "tab\t\x1b[31m\x00", "back\\slash",
+                 "]]>", "\ud800", "\u202e", "long" * 60, "a;b->c{d}|<e>", "--", "&amp;", "%s {0}"]
+
+
+def arithmetic():
+    x, y = T.vector("x"), T.vector("y")
+    product = x * y
+    product.name = "product"
+    return T.exp(product) + product - 2 * x
+
+
+def classifier():
+    images = T.tensor4("images", "float32", shape=(2, 1, 6, 6))
+    filters = sc.shared(np.ones((3, 1, 3, 3), "float32"), "filters", shape=(3, 1, 3, 3))
+    bias = sc.shared(np.zeros(3, "float32"), "bias", shape=(3,))
+    maps = T.nnet.relu(T.nnet.conv2d(images, filters) + bias.dimshuffle("x", 0, "x", "x"))
+    return images, filters, bias, maps.sum(axis=(2, 3))
+
+
+def classify():
+    """The classifier as a function whose program waits for the shape, with an update."""
+    images, filters, _, sums = classifier()
+    any_images = T.tensor4("any_images", "float32")
+    return sc.compile([any_images], sums, givens={images: any_images}, updates=[(filters, filters * 0.5)], name="classify")
+
+
+def counter():
+    """Outputs that need copies, an update written in place and one that must be swapped in."""
+    step = T.vector("step", "float64", shape=(3,))
+    total = sc.shared(np.zeros(3), "total", shape=(3,))
+    last = sc.shared(np.zeros(3), "last", shape=(3,))
+    rows = step[::-1] * 2
+    return sc.compile([step], [rows, step], updates=[(total, total + T.sqrt(step)), (last, total)], name="count")
+
+
+def hostile():
+    inputs = [T.vector(name, "float64") for name in HOSTILE_NAMES]
+    total = inputs[0]
+    for each in inputs[1:]:
+        total = total + each
+    total.name = "to\ntal\x07"
+    return inputs, total
+
+
+def chain(length, constant_every=0):
+    x = result = T.vector("x", "float64")
+    for number in range(length):
+        result = result + number if constant_every and number % constant_every == 0 else T.tanh(result)
+    return x, result

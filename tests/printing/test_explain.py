@@ -1,0 +1,159 @@
+"""Function.explain: what is chosen and why, what it says before a program exists, one step, plain data."""
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from printing.graphs import classifier, classify, counter
+
+import symconv as sc
+import symconv.tensor as T
+from symconv.codegen.implementation import Implementation
+from symconv.errors import ArgumentError
+from symconv.ops.convolution import Conv
+from symconv.runtime import select
+
+
+class Picky(Implementation):
+    name = "picky"
+
+    def refuse(self, problem, target):
+        return "it wants\n17 channels"
+
+
+class Slow(Implementation):
+    name = "slow"
+
+    def estimate(self, problem, target):
+        return 7.5e-3
+
+
+@pytest.fixture
+def prepared():
+    function = classify()
+    function.prepare((2, 1, 6, 6))
+    return function
+
+
+def test_before_a_program_it_says_how_to_get_one():
+    text = classify().explain()
+    assert "no program yet" in text
+    assert "prepare(shapes)" in text
+    assert classify().explain(as_dict=True)["steps"] == []
+
+
+def test_every_candidate_has_an_estimate_or_a_reason(monkeypatch):
+    real = select.implementations
+    monkeypatch.setattr(select, "implementations", lambda op: (*real(op), Picky(), Slow()) if op is Conv else real(op))
+    function = classify()
+    function.prepare((2, 1, 6, 6))
+    text = function.explain()
+    assert "not picky: it wants\\n17 channels" in text
+    # 2 * 2*3*4*4 results * 9 taps = 1728 operations in 7.5 ms
+    assert "not slow: slower (expected 7.5 ms, 0.0 GFLOP/s)" in text
+    assert "cuDNN: no, the device is cpu" in text
+    rows = next(step for step in function.explain(as_dict=True)["steps"] if step["problem"])["candidates"]
+    slow = next(row for row in rows if row["name"] == "slow")
+    assert slow["seconds"] == 7.5e-3
+    assert slow["gflops"] == pytest.approx(1728 / 7.5e-3 / 1e9)
+    assert [row["chosen"] for row in rows].count(True) == 1
+
+
+def test_problem_string_and_fused_parts(prepared):
+    text = prepared.explain()
+    assert "fprop n2 c1 h6 w6 k3 r3 s3 flip f32 +bias+relu" in text
+    assert "fused into it: relu(conv + i2)" in text
+    assert "graphs.py:" in text
+
+
+def test_cudnn_switched_off_is_said(prepared):
+    with sc.config.change(dnn__enabled=False):
+        assert "cuDNN: no, config.dnn.enabled is False" in prepared.explain()
+
+
+def test_declined_rewrites_are_listed():
+    images, _, _, sums = classifier()
+    maps = sums.apply.inputs[0].apply.inputs[0]
+    function = sc.compile([images], [sums, maps], name="both")
+    assert "not fuse_into_epilogue at" in function.explain()
+
+
+def test_memory_agrees_with_the_plan():
+    function = counter()
+    memory = function.explain(as_dict=True)["memory"]
+    program = function.programs[-1]
+    assert memory["arena_bytes"] == program.memory.arena_bytes
+    assert memory["updates_in_place"] == ["last"]
+    assert memory["updates_swapped"] == ["total"]
+    assert memory["in_place"] == sum(len(step.in_place) for step in program.steps)
+
+
+def test_a_reference_step_says_why():
+    x = T.matrix("x", "float64", shape=(2, 2))
+    with sc.config.change(conv__implementation=""):
+        text = sc.compile([x], T.exp(x), mode="reference").explain()
+    assert "NumPy reference: the mode asks for the NumPy references" in text
+
+
+@pytest.mark.parametrize("wanted", ["Conv", 0, "conv_gemm"])
+def test_one_step_by_op_number_or_implementation(wanted):
+    with sc.config.change(conv__implementation="conv_gemm"):
+        function = classify()
+        function.prepare((2, 1, 6, 6))
+    text = function.explain(wanted)
+    assert text.startswith("step 0: fprop")
+    assert "step 1" not in text
+    assert [step["step"] for step in function.explain(wanted, as_dict=True)["steps"]] == [0]
+
+
+def test_one_step_by_what_it_updates_and_by_variable(prepared):
+    assert prepared.explain("filters").startswith("step 2: mul")
+    graph = prepared.programs[-1].graph
+    assert prepared.explain(graph.outputs[0]).startswith("step 1: sum")
+    assert prepared.explain(graph.outputs[0].apply).startswith("step 1: sum")
+
+
+def test_a_users_variable_is_found_by_its_name_or_its_line():
+    x = T.vector("x", "float64", shape=(3,))
+    root = T.sqrt(x)
+    root.name = "root"
+    function = sc.compile([x], [root, x[::-1] * 3])
+    assert "sqrt" in function.explain(root)
+    assert "sqrt" in function.explain("root")
+    outputs = function.graph.outputs
+    assert "mul" in function.explain(outputs[1])
+
+
+@pytest.mark.parametrize("wanted", ["nothing", 99, -1, 1.5, True, object(), T.vector("elsewhere")])
+def test_unknown_steps_are_an_error_that_lists_what_there_is(prepared, wanted):
+    with pytest.raises(ArgumentError, match="'filters'"):
+        prepared.explain(wanted)
+
+
+def test_the_text_is_a_str_that_a_session_shows_as_it_is(prepared):
+    text = prepared.explain()
+    assert isinstance(text, str)
+    assert repr(text) == str(text)
+    assert "\n" in repr(text)
+
+
+def test_plain_data_is_json(prepared):
+    assert json.loads(json.dumps(prepared.explain(as_dict=True)))["steps"][0]["problem"].startswith("fprop")
+
+
+def test_the_last_program_used_is_explained(prepared):
+    prepared.prepare((5, 1, 8, 8))
+    assert "n5 c1 h8 w8" in prepared.explain()
+    assert "one of 2 programs" in prepared.explain()
+    prepared(np.ones((2, 1, 6, 6), "float32"))
+    assert "n2 c1 h6 w6" in prepared.explain()
+
+
+def test_frozen_reports_can_be_compared():
+    from symconv.runtime.report import make_report
+
+    report = make_report(counter())
+    assert replace(report, name="other") != report
+    assert report.steps == make_report(counter()).steps or len(report.steps) == 4
