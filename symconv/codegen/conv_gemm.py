@@ -42,7 +42,7 @@ class ConvGemm(Implementation):
         spread = _stride_product(geometry) if conv.kind is Kind.DGRAD else 1
         few = min(1.0, geometry.rows / tile.rows)
         seconds = compute_seconds(2 * patches * geometry.rows / spread, tile.dtype, target, 0.3 + 0.5 * few)
-        copying = patches / spread * tile.itemsize * 2 / COPY_BYTES / target.threads
+        copying = patches / spread * tile.itemsize * 2 / COPY_BYTES / target.threads * _packed_times(geometry, tile, target)
         return START_SECONDS * spread + seconds + copying
 
     def build(self, problem: Problem, target: Target) -> Kernel:
@@ -70,6 +70,12 @@ def _scratch_numbers(geometry: Geometry, tile: GemmTile, block: GemmBlock, kind:
     turned += (align(workspace) - workspace) // tile.itemsize
     numbers = (target.threads, panels, runs, scratch, turned, int(flops < PARALLEL_FLOPS))
     return numbers, align(workspace) + scratch * target.threads
+
+
+def _packed_times(geometry: Geometry, tile: GemmTile, target: Target) -> int:
+    """How often patches are packed: with few pixels, threads share the rows, and each packs for itself."""
+    columns = geometry.groups * -(-geometry.pixels // (4 * tile.columns))
+    return max(1, min(4 * target.threads // max(columns, 1), -(-geometry.rows // (4 * tile.rows))))
 
 
 def _stride_product(geometry: Geometry) -> int:

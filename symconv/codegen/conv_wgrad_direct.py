@@ -20,7 +20,7 @@ from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
-_SUMS_BYTES = 128 * 1024
+_SUMS_BYTES = 384 * 1024
 """What a group's sums, a vector for each element of its filters, may fill."""
 
 _BAND_BYTES = 1024 * 1024
