@@ -36,7 +36,7 @@ class DiagramNode:
     @property
     def text(self) -> str:
         """Headline and details."""
-        return " ".join((self.headline, *self.details))
+        return f"{self.headline} {'; '.join(self.details)}".strip()
 
     @property
     def is_view(self) -> bool:

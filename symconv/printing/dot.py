@@ -54,7 +54,7 @@ def quoted(lines: list[str]) -> str:
 
 def _node_attributes(node: DiagramNode) -> str:
     fill, stroke = colours(node.category)
-    label = [shortened(node.text, _LONGEST), node.name if node.kind == "apply" else "", node.type, implementation_text(node),
+    label = [*(shortened(line, _LONGEST) for line in (node.headline, *node.details)), node.name if node.kind == "apply" else "", node.type, implementation_text(node),
              *output_marks(node), *node.marks]
     attributes = [f"label={quoted(label)}", f'fillcolor="{fill}"', f'color="{stroke}"']
     if node.kind in _SHAPES:

@@ -133,7 +133,7 @@ def _edges(layout: Layout, boxes: list[Box], diagram: Diagram) -> Iterable[str]:
     for stretch in layout.stretches:
         if stretch.edge is not None and counts[diagram.edges[stretch.edge].target] > 1:
             x, y = stretch.end
-            yield (f'<text class="port" x="{x + 4:.1f}" y="{y - 8:.1f}">i{diagram.edges[stretch.edge].position}</text>')
+            yield (f'<text class="port" x="{x + 5:.1f}" y="{y - 9:.1f}">i{diagram.edges[stretch.edge].position}</text>')
 
 
 def _stretch(stretch: Stretch, is_strong: bool) -> str:

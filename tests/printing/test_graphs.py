@@ -20,7 +20,8 @@ from symconv.printing.layering import make_layers
 from symconv.printing.layout import make_layout, spread
 
 SVG = "{http://www.w3.org/2000/svg}"
-_TOKEN = re.compile(r'\s+|"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<name>[A-Za-z_][A-Za-z_0-9]*|-?\d+(?:\.\d+)?)|(?P<mark>->|[{}\[\]=,;])', re.S)
+_TOKEN = re.compile(r'\s+|"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<name>[A-Za-z_][A-Za-z_0-9]*|-?\d+(?:\.\d+)?)'
+                    r'|(?P<mark>->|[{}\[\]=,;])', re.S)
 
 
 def parse_dot(text):
@@ -69,7 +70,8 @@ def uses(*outputs):
 def functions():
     before, after, copies = classify(), classify(), counter()
     after.prepare((2, 1, 6, 6))
-    return {"before": (before, before.graph), "after": (after, after.programs[-1].graph), "copies": (copies, copies.programs[-1].graph)}
+    return {"before": (before, before.graph), "after": (after, after.programs[-1].graph),
+            "copies": (copies, copies.programs[-1].graph)}
 
 
 @pytest.fixture(scope="module")
