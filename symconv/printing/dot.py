@@ -54,8 +54,8 @@ def quoted(lines: list[str]) -> str:
 
 def _node_attributes(node: DiagramNode) -> str:
     fill, stroke = colours(node.category)
-    label = [*(shortened(line, _LONGEST) for line in (node.headline, *node.details)), node.name if node.kind == "apply" else "", node.type, implementation_text(node),
-             *output_marks(node), *node.marks]
+    label = [*(shortened(line, _LONGEST) for line in (node.headline, *node.details)),
+             node.name if node.kind == "apply" else "", node.type, implementation_text(node), *output_marks(node), *node.marks]
     attributes = [f"label={quoted(label)}", f'fillcolor="{fill}"', f'color="{stroke}"']
     if node.kind in _SHAPES:
         attributes += [f"shape={_SHAPES[node.kind]}", "style=filled"]

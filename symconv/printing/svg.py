@@ -5,7 +5,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from xml.sax.saxutils import escape as xml
+from html import escape as xml
 
 from .colours import categories, colours
 from .diagram import Diagram, DiagramNode
