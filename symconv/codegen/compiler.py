@@ -18,6 +18,7 @@ from pathlib import Path
 from ..config import config
 from ..errors import BackendError, explain_error
 from .cache import KernelCache, current_cache
+from .threads import POOL_FLAGS, pool_header
 
 # No -ffast-math: NaN, infinities and the sign of zero mean the same as in NumPy.  -fno-trapping-math only says that nobody
 # reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.  zig would check for
@@ -29,6 +30,16 @@ _PROBE = """#include <stdint.h>
 int sc_probe(float *x, int64_t n) {
     #pragma omp parallel for
     for (int64_t i = 0; i < n; i++) x[i] += 1.0f;
+    return 0;
+}
+"""
+_PROBE_OF_LOOPS = """int omp_get_thread_num(void);
+int sc_probe_loops(float *x, int64_t n, int threads) {
+    #pragma omp parallel for schedule(dynamic) num_threads(threads) if (n > 9)
+    for (int64_t i = 0; i < n; i++) x[i] += omp_get_thread_num();
+    #pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) x[i * n + j] += 1.0f;
     return 0;
 }
 """
@@ -50,6 +61,11 @@ class Compiler:
     def has_openmp(self) -> bool:
         """Whether kernels can use several threads."""
         return "-fopenmp" in self.flags
+
+    @property
+    def has_pool(self) -> bool:
+        """Whether kernels use symconv's own threads instead of the compiler's OpenMP library."""
+        return POOL_FLAGS[0] in self.flags
 
 
 def find_compiler() -> Compiler | None:
@@ -101,7 +117,7 @@ def _examined(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | 
     """The compiler behind a command, from the cache's notes or by asking it; else what is wrong with it."""
     state = Path(command[0]).stat()
     key = json.dumps([command, os.path.realpath(command[0]), state.st_mtime_ns, state.st_size, processor(),
-                      _BASE_FLAGS, _OPTIONAL_FLAGS, _PROBE])
+                      _BASE_FLAGS, _OPTIONAL_FLAGS, _PROBE, POOL_FLAGS, pool_header()])
     name = hashlib.sha256(key.encode()).hexdigest()
     noted = cache.find(name, ".json")
     if noted is not None:
@@ -131,15 +147,26 @@ def _asked(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | Non
         for choices in _OPTIONAL_FLAGS:
             chosen = next((flag for flag in choices if not _refusal(command, [*flags, flag], folder)), None)
             flags += [chosen] if chosen is not None else []
+        if "-fopenmp" in flags and _takes_pool(command, [*flags, *POOL_FLAGS], folder):
+            flags += POOL_FLAGS
     identity = json.dumps([command, version, flags, processor()])
     return Compiler(command, version, tuple(flags), identity), ""
 
 
-def _refusal(command: Sequence[str], flags: Sequence[str], folder: Path) -> str:
+def _takes_pool(command: Sequence[str], flags: Sequence[str], folder: Path) -> bool:
+    """Whether parallel loops built with these flags need nothing but the pool."""
+    source = f"#include <stdint.h>\n{pool_header()}\n{_PROBE}{_PROBE_OF_LOOPS}"
+    if _refusal(command, flags, folder, source):
+        return False
+    built = max(folder.glob("probe*.so"), key=lambda path: path.stat().st_mtime_ns).read_bytes()
+    return b"sc_use_pool" in built and b"libgomp" not in built and b"libomp" not in built
+
+
+def _refusal(command: Sequence[str], flags: Sequence[str], folder: Path, text: str = _PROBE) -> str:
     """What the compiler says against these flags; empty if it takes them."""
     number = len(list(folder.iterdir()))
     source, library = folder / f"probe{number}.c", folder / f"probe{number}.so"  # a loaded file must not be written again
-    source.write_text(_PROBE)
+    source.write_text(text)
     done = subprocess.run([*command, *flags, "-o", str(library), str(source), "-lm"],
                           capture_output=True, text=True, errors="replace", check=False)
     if done.returncode != 0:

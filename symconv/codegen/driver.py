@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..config import config
+from .compiler import find_compiler
 from .templates import render_kernel
 from .toolchain import build_sources
 
@@ -32,8 +33,12 @@ os.register_at_fork(after_in_child=_mark_child)
 
 
 def kernel_threads() -> int:
-    """How many threads kernels may use in this process (0: OpenMP's own choice); one in a forked child."""
-    return 1 if _Fork.child else int(config.threads)
+    """How many threads kernels may use in this process (0: as many as there are)."""
+    if _Fork.child:
+        compiler = find_compiler()
+        if compiler is not None and not compiler.has_pool:
+            return 1
+    return int(config.threads)
 
 
 @lru_cache(maxsize=4)

@@ -10,10 +10,12 @@ from functools import lru_cache
 from typing import Any
 
 from .. import dtypes
+from .threads import pool_header
 
 SUFFIXES = {"bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
             "uint32": "u32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 INCLUDES = "#include <stdint.h>\n#include <math.h>\n"
+_THREADS = re.compile(r"#pragma omp parallel|\bomp_\w+\(")
 _NAME = re.compile(r"\bsc_\w+")
 _DEFINES = re.compile(r"^(?:static inline [^(]*?|#define )\b(sc_\w+)", re.MULTILINE)
 
@@ -62,5 +64,5 @@ def with_helpers(text: str) -> str:
         match = re.match(r"(//[^\n]*\n)+", text)
         head = match.group() if match else ""
         rest = text[len(head):]
-    helpers = helpers_for(rest)
+    helpers = "\n\n".join(filter(None, (pool_header() if _THREADS.search(rest) else "", helpers_for(rest))))
     return f"{head}{INCLUDES}\n{helpers}\n\n{rest}" if helpers else f"{head}{INCLUDES}\n{rest}"

@@ -21,6 +21,7 @@ from ..errors import BackendError, explain_error
 from .cache import KernelCache, current_cache
 from .compiler import Compiler, find_compiler, missing_compiler_error
 from .kernel import Kernel
+from .threads import connect
 
 log = logging.getLogger("symconv.codegen")
 
@@ -35,7 +36,7 @@ class BuiltKernel:
 
 
 _opened: dict[str, ctypes.CDLL] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def build(kernels: Sequence[Kernel]) -> list[BuiltKernel]:
@@ -87,7 +88,9 @@ def _known(name: str, cache: KernelCache) -> ctypes.CDLL | None:
 def _open(name: str, path: Path) -> ctypes.CDLL:
     with _lock:
         if name not in _opened:
-            _opened[name] = ctypes.CDLL(str(path))
+            library = ctypes.CDLL(str(path))
+            connect(library)
+            _opened[name] = library
         return _opened[name]
 
 

@@ -64,7 +64,8 @@ class Out:
 
 def _check_input(variable: Any) -> None:
     if not isinstance(variable, Variable):
-        raise GraphTypeError(explain_error("an input of a function is a symbolic variable", f"{type(variable).__name__} {variable!r}",
+        raise GraphTypeError(explain_error("an input of a function is a symbolic variable",
+                                           f"{type(variable).__name__} {variable!r}",
                                            "make it with symconv.tensor (T.matrix(), T.tensor4(), …)"))
     if isinstance(variable, SharedVariable):
         raise GraphTypeError(explain_error("a shared variable is no input: every function reads its value by itself",

@@ -172,7 +172,8 @@ def _converted(value: Any, type: TensorType, what: str, allow_downcast: bool | N
         raise InputTypeError(explain_error(f"{what} is strict and takes only dtype {type.dtype}", f"dtype {array.dtype}"))
     plain = not isinstance(value, (np.ndarray, np.generic))
     if not (allow_downcast or _loses_nothing(array, wanted, plain and allow_downcast is None)):
-        raise InputTypeError(explain_error(f"{what} has dtype {type.dtype}", f"dtype {array.dtype}, which would lose precision or range",
+        raise InputTypeError(explain_error(f"{what} has dtype {type.dtype}",
+                                           f"dtype {array.dtype}, which would lose precision or range",
                                            f"convert it with numpy's astype({type.dtype!r}), or pass allow_input_downcast=True"))
     return array.astype(wanted)
 
@@ -191,7 +192,7 @@ def _loses_nothing(array: Array, wanted: np.dtype[Any], plain: bool) -> bool:
 
 
 def check_update(target: Any, new: Variable) -> Variable:
-    """The new value of an update as the target's type, or an error: float16 … float64 results are cast down to a float target."""
+    """The new value of an update as the target's type, or an error; only casts that lose nothing are made."""
     if not isinstance(target, SharedVariable):
         raise GraphTypeError(explain_error("only a shared variable can be updated", f"{target!r}",
                                            "make it with sc.shared(...)", getattr(target, "source", ())))

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib.util
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from functools import lru_cache, partial
 from ..codegen.compiler import find_compiler, missing_compiler_error, processor
 from ..codegen.kernel import Operand, Problem
 from ..codegen.lists import implementations
+from ..codegen.threads import default_threads
 from ..config import config
 from ..errors import BackendError, explain_error
 from ..graph import Op, TensorType
@@ -30,7 +30,7 @@ def make_target(device: str) -> Target:
     compiler = find_compiler()
     if compiler is None:
         _warn_no_compiler()
-    threads = (config.threads or _openmp_threads()) if compiler is not None and compiler.has_openmp else 1
+    threads = (config.threads or default_threads()) if compiler is not None and compiler.has_openmp else 1
     plain = Target("cpu", compiler is not None, _vector_bytes(), threads)
     return replace(plain, refuse_epilogue=partial(_refuse_epilogue, plain),
                    refuse_elementwise=partial(_refuse_elementwise, plain))
@@ -87,13 +87,6 @@ def _warn_no_compiler() -> None:
     text = str(missing_compiler_error()).replace("there is no C compiler, which compiled functions need",
                                                  "there is no C compiler: functions run their slow NumPy references")
     warnings.warn(text, stacklevel=5)
-
-
-def _openmp_threads() -> int:
-    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if wanted.isdigit() and int(wanted):
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)

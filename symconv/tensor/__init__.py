@@ -29,7 +29,7 @@ from .constructors import (
     vector,
     vectors,
 )
-from .math import *  # noqa: F403
-from .shaping import *  # noqa: F403
+from .math import *
+from .shaping import *
 
 globals().update(TYPED)

@@ -9,7 +9,6 @@ import symconv.tensor as T
 from symconv.errors import ArgumentError, DisconnectedInputError, GradientError, GraphTypeError
 
 
-
 def test_the_gradient_of_a_polynomial():
     x = T.scalar("x", dtype="float64")
     assert sc.grad(3 * x**3 + 2 * x, x).eval({x: 2.0}) == pytest.approx(38)

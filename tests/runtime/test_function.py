@@ -195,9 +195,11 @@ def test_strict_and_downcast_options():
     assert sc.compile([x], x)(np.array([1], "int8")) == 1
 
 
-@pytest.mark.parametrize("array", [np.arange(12, dtype="float32").reshape(3, 4)[:, ::2], np.arange(6, dtype="float32").reshape(2, 3).T,
+@pytest.mark.parametrize("array", [np.arange(12, dtype="float32").reshape(3, 4)[:, ::2],
+                                   np.arange(6, dtype="float32").reshape(2, 3).T,
                                    np.arange(6, dtype="float32").reshape(3, 2)[::-1, ::-1],
-                                   np.frombuffer(b"\0" + np.arange(6, dtype="float32").tobytes(), "float32", offset=1).reshape(3, 2),
+                                   np.frombuffer(b"\0" + np.arange(6, dtype="float32").tobytes(), "float32", offset=1)
+                                   .reshape(3, 2),
                                    np.arange(6, dtype=">f4").reshape(3, 2)],
                          ids=["strided", "transposed", "reversed", "unaligned", "byte-swapped"])
 def test_arrays_of_any_layout_are_taken(array, mode):
