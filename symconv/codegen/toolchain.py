@@ -36,7 +36,7 @@ class BuiltKernel:
 
 
 _opened: dict[str, ctypes.CDLL] = {}
-_lock = threading.RLock()
+_lock = threading.Lock()
 
 
 def build(kernels: Sequence[Kernel]) -> list[BuiltKernel]:
@@ -86,12 +86,13 @@ def _known(name: str, cache: KernelCache) -> ctypes.CDLL | None:
 
 
 def _open(name: str, path: Path) -> ctypes.CDLL:
-    with _lock:
-        if name not in _opened:
-            library = ctypes.CDLL(str(path))
-            connect(library)
-            _opened[name] = library
-        return _opened[name]
+    library = _opened.get(name)
+    if library is None:
+        library = ctypes.CDLL(str(path))
+        connect(library)  # may itself build the pool, in other threads: no lock is held here
+        with _lock:
+            library = _opened.setdefault(name, library)
+    return library
 
 
 def _compile_and_open(source: str, name: str, compiler: Compiler, cache: KernelCache) -> ctypes.CDLL:
