@@ -30,12 +30,13 @@ def claimed(sentence: str) -> None:
 
 
 def test_the_programs_run(tmp_path: Path) -> None:
+    """In a new process with an empty kernel cache, as on a machine that never ran symconv."""
     programs = blocks(README, "python")
     assert programs
     for number, program in enumerate(programs):
         path = tmp_path / f"program_{number}.py"
         path.write_text(program, encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "SYMCONV_CACHE_DIR": str(tmp_path / "cache")}
         done = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True, cwd=tmp_path,
                               env=environment, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
