@@ -17,7 +17,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("symconv", description="a symbolic expression compiler with convolution at its centre")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     demo = commands.add_parser("demo", help="train a small convolutional net on handwritten digits")
-    demo.add_argument("--epochs", type=int, default=12, help="times that every digit is seen (default 12)")
+    demo.add_argument("--epochs", type=int, default=15, help="times that every digit is seen (default 15)")
     demo.add_argument("--seed", type=int, default=0, help="seed of the weights and of the order (default 0)")
     demo.add_argument("--output", type=Path, default=Path("."), help="folder of the two pictures (default: here)")
     demo.add_argument("--require", type=float, default=0.0, metavar="PERCENT",

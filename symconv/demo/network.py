@@ -11,7 +11,7 @@ import symconv.tensor as T
 from symconv.tensor import nnet
 
 Array = np.ndarray[Any, Any]
-FILTERS = (16, 32)
+FILTERS = (20, 40)
 HIDDEN = 64
 MOMENTUM = 0.9
 

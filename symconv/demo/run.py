@@ -13,10 +13,10 @@ from .digits import Digits, load_digits, shifted
 from .network import Network, make_network
 from .pictures import save_predictions
 
-BATCH = 50
+BATCH = 32
 
 
-def run_demo(epochs: int = 12, seed: int = 0, output: Path = Path(".")) -> float:
+def run_demo(epochs: int = 15, seed: int = 0, output: Path = Path(".")) -> float:
     """Run the demonstration; writes `demo_graph.svg` and `demo_digits.png` into `output` and returns the test accuracy."""
     output.mkdir(parents=True, exist_ok=True)
     digits = load_digits()
