@@ -80,7 +80,8 @@ class ConvDirect(Implementation):
         few = 0.5 + 0.1 * min(geometry.rows, 3)
         depth = geometry.channels * geometry.taps / phases
         share = few * depth / (depth + 12)
-        return START_SECONDS * phases + compute_seconds(flops, tile.dtype, target, share) + copied / COPY_BYTES / target.threads
+        seconds = compute_seconds(flops, tile.dtype, target, share) + copied / COPY_BYTES / target.threads
+        return START_SECONDS * phases + seconds
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, their distances, turned filters (DGRAD) and a band for each thread."""
@@ -88,8 +89,8 @@ class ConvDirect(Implementation):
         geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
         shapes = tile_shapes(tile)
         name = f"sc_conv_{conv.kind.value}_direct_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_direct.c.j2", function=name, kind=conv.kind.value, tile=tile, shapes=shapes, work_bytes=WORK_BYTES,
-                               largest=max(rows * vectors for rows, vectors in enumerate(shapes, 1)),
+        source = render_kernel("conv_direct.c.j2", function=name, kind=conv.kind.value, tile=tile, shapes=shapes,
+                               work_bytes=WORK_BYTES, largest=max(rows * vectors for rows, vectors in enumerate(shapes, 1)),
                                epilogue=make_epilogue(problem, tile))
         plan = plan_band(geometry, conv.kind, tile)
         turned = geometry.groups * geometry.rows * geometry.channels * geometry.taps if conv.kind is Kind.DGRAD else 0
