@@ -100,7 +100,7 @@ def measure(quantity: Quantity, repeats: int, cache: Path) -> list[tuple[float, 
             folder = empty if quantity.cold else str(cache)
             environment = {**os.environ, "SYMCONV_CACHE_DIR": folder, "PYTHONPATH": str(ROOT)}
             done = subprocess.run([sys.executable, "-c", quantity.program], env=environment, capture_output=True, text=True,
-                                  check=False)
+                                  timeout=300, check=False)
         if done.returncode:
             raise SystemExit(f"{quantity.name} failed:\n{done.stderr}")
         if number or quantity.cold:
