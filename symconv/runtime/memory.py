@@ -5,8 +5,12 @@ no two temporaries that live at the same time overlap.
 """
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+
+import numpy as np
 
 from ..errors import InternalError
 from .step import Place, Step, Storage
@@ -34,16 +38,25 @@ class MemoryPlan:
     lower_bound_bytes: int
 
     def check(self) -> None:
-        """Raise InternalError if two slots overlap in memory while both live."""
-        active: list[Slot] = []
-        for slot in sorted(self.slots, key=lambda each: each.first):
-            active = [other for other in active if other.last >= slot.first]
-            for other in active:
-                if slot.offset < other.offset + other.nbytes and other.offset < slot.offset + slot.nbytes:
-                    raise InternalError(f"{slot.storage} and {other.storage} overlap in the arena while both live")
+        """Raise InternalError if two slots overlap in memory while both live.
+
+        The living slots are kept in the order of their offsets: a new one can only overlap its two neighbours, since the others
+        were found apart from each other before.
+        """
+        living: list[tuple[int, int, Slot]] = []
+        ending: list[tuple[int, int, int]] = []
+        for number, slot in enumerate(sorted(self.slots, key=lambda each: each.first)):
             if slot.offset < 0 or slot.offset + slot.nbytes > self.arena_bytes:
                 raise InternalError(f"{slot.storage} lies outside the arena")
-            active.append(slot)
+            while ending and ending[0][0] < slot.first:
+                _, offset, gone = heappop(ending)
+                del living[bisect_left(living, (offset, gone))]
+            place = bisect_left(living, (slot.offset, number))
+            for _, _, other in living[max(place - 1, 0):place + 1]:
+                if slot.offset < other.offset + other.nbytes and other.offset < slot.offset + slot.nbytes:
+                    raise InternalError(f"{slot.storage} and {other.storage} overlap in the arena while both live")
+            living.insert(place, (slot.offset, number, slot))
+            heappush(ending, (slot.last, slot.offset, number))
 
 
 def plan_memory(steps: Sequence[Step], temporaries: Iterable[Storage]) -> MemoryPlan:
@@ -101,24 +114,40 @@ def _may_share(step: Step, written: Place, read: Place, position: int, lives: di
 def _assign(lives: dict[Storage, tuple[int, int]]) -> list[Slot]:
     """Greedy best fit by size: each storage goes into the smallest gap left by those it lives together with."""
     slots: list[Slot] = []
+    placed = _Placed(len(lives))
     order = sorted(lives.items(), key=lambda item: (-item[0].nbytes, item[1]))
     for storage, (first, last) in order:
         size = -(-max(storage.nbytes, 1) // ALIGNMENT) * ALIGNMENT
-        together = sorted((slot.offset, slot.offset + slot.nbytes) for slot in slots if slot.first <= last and slot.last >= first)
-        storage.offset = _best_gap(together, size)
+        storage.offset = placed.best_gap(size, first, last)
+        placed.add(storage.offset, size, first, last)
         slots.append(Slot(storage, storage.offset, size, first, last))
     return slots
 
 
-def _best_gap(taken: list[tuple[int, int]], size: int) -> int:
-    best: tuple[int, int] | None = None
-    end = 0
-    for start, stop in taken:
-        gap = start - end
-        if gap >= size and (best is None or gap < best[0]):
-            best = (gap, end)
-        end = max(end, stop)
-    return end if best is None else best[1]
+class _Placed:
+    """The slots given so far in the order of their offsets, as columns: looked through once for every storage."""
+
+    def __init__(self, most: int) -> None:
+        self.count = 0
+        self.columns = np.zeros((4, most), np.int64)  # start, stop, first, last
+
+    def best_gap(self, size: int, first: int, last: int) -> int:
+        """Where the smallest gap of at least `size` bytes starts (the lowest of them) while `first` … `last` run."""
+        start, stop, begins, ends = self.columns[:, :self.count]
+        together = np.flatnonzero((begins <= last) & (ends >= first))
+        if not len(together):
+            return 0
+        reached = np.concatenate([[0], np.maximum.accumulate(stop[together])])
+        gaps = start[together] - reached[:-1]
+        fitting = np.flatnonzero(gaps >= size)
+        return int(reached[fitting[np.argmin(gaps[fitting])]] if len(fitting) else reached[-1])
+
+    def add(self, offset: int, size: int, first: int, last: int) -> None:
+        """Put a slot in its place."""
+        place = int(np.searchsorted(self.columns[0, :self.count], offset, side="right"))
+        self.columns[:, place + 1:self.count + 1] = self.columns[:, place:self.count]
+        self.columns[:, place] = offset, offset + size, first, last
+        self.count += 1
 
 
 def _peak(slots: Sequence[Slot], n_steps: int) -> int:

@@ -39,9 +39,10 @@ def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Targ
     outputs = [builder.output(position, variable) for position, variable in enumerate(graph.outputs)]
     new_values = [(leaf, builder.new_value(leaf, new)) for leaf, new in graph.updates if new is not leaf]
     steps = _updates_late(builder.steps, new_values)
-    direct = [leaf for leaf, place in new_values if _write_in_place(steps, builder.places[leaf], place)]
+    in_place = _InPlaceUpdates(steps)
+    direct = {leaf: None for leaf, place in new_values if in_place.write(builder.places[leaf], place)}
     swapped = [(leaf, place) for leaf, place in new_values if leaf not in direct]
-    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, direct, builder.temporaries)
+    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, list(direct), list(builder.temporaries))
 
 
 class _Builder:
@@ -51,7 +52,7 @@ class _Builder:
         self.places: dict[Variable, Place] = {}
         self.leaves: dict[Variable, Storage] = {}
         self.constants: list[tuple[Storage, Constant]] = []
-        self.temporaries: list[Storage] = []
+        self.temporaries: dict[Storage, None] = {}
         self.copies: dict[Variable, Place] = {}
         self.computed: set[Variable] = set()  # results of steps; the others are views, of outputs too
         self.output_numbers = {variable: number for number, variable in reversed(list(enumerate(graph.outputs)))}
@@ -64,7 +65,7 @@ class _Builder:
         storage = Storage(kind, self.counts[kind], nbytes)
         self.counts[kind] += 1
         if kind == "temporary":
-            self.temporaries.append(storage)
+            self.temporaries[storage] = None
         return storage
 
     def place(self, variable: Variable) -> Place:
@@ -140,7 +141,7 @@ class _Builder:
             place.storage.kind = "update"
             place.storage.number = self.counts["update"]
             self.counts["update"] += 1
-            self.temporaries.remove(place.storage)
+            del self.temporaries[place.storage]
             return place
         return self.copy(place, "update", new)
 
@@ -156,32 +157,43 @@ def _updates_late(steps: list[Step], new_values: list[tuple[Variable, Place]]) -
     return [step for step in steps if id(step) not in moved] + late
 
 
-def _write_in_place(steps: list[Step], old: Place, new: Place) -> bool:
-    """Let a new value be written straight into the shared storage where that is safe; whether it was.
+class _InPlaceUpdates:
+    """Lets new values be written straight into their shared storages, where that is safe."""
 
-    Safe: same dtype and shape; no step after the writing one reads the old value or can fail; and the writing step itself
-    reads the old value only if its kernel allows that pair to share memory.
-    """
-    if old.operand != new.operand:
-        return False
-    writer = next(position for position, step in enumerate(steps) if any(place.storage is new.storage for place in step.writes))
-    step = steps[writer]
-    if step.can_fail or any(later.can_fail for later in steps[writer + 1:]):
-        return False
-    if any(_touches(later.reads, old) or _touches(later.writes, old) for later in steps[writer + 1:]):
-        return False
-    if any(place.storage.home is old.storage for place in step.writes):
-        return False
-    output = next(number for number, place in enumerate(step.writes) if place.storage is new.storage)
-    for position, place in enumerate(step.reads):
-        if place.storage.home is old.storage:
-            allowed = step.kernel is not None and (output, position) in step.kernel.in_place
-            if not (allowed and place.is_whole):
-                return False
-    new.storage.alias = old.storage
-    step.in_place.append(output)
-    return True
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+        self.writer: dict[Storage, int] = {}
+        self.last_touch: dict[Storage, int] = {}
+        self.last_failing = -1
+        for position, step in enumerate(steps):
+            for place in step.writes:
+                self.writer.setdefault(place.storage, position)
+            for place in (*step.reads, *step.writes):
+                self.last_touch[place.storage] = position
+            if step.can_fail:
+                self.last_failing = position
 
+    def write(self, old: Place, new: Place) -> bool:
+        """Let a new value be written into the shared storage of the old one if that is safe; whether it was.
 
-def _touches(places: tuple[Place, ...], old: Place) -> bool:
-    return any(place.storage.home is old.storage for place in places)
+        Safe: same dtype and shape; no step from the writing one on can fail, none after it reads the old value (a shared
+        storage is the home of no other storage before this); and the writing step itself reads the old value only if its
+        kernel allows that pair to share memory.
+        """
+        if old.operand != new.operand:
+            return False
+        writer = self.writer[new.storage]
+        if self.last_failing >= writer or self.last_touch.get(old.storage, -1) > writer:
+            return False
+        step = self.steps[writer]
+        if any(place.storage.home is old.storage for place in step.writes):
+            return False
+        output = next(number for number, place in enumerate(step.writes) if place.storage is new.storage)
+        for position, place in enumerate(step.reads):
+            if place.storage.home is old.storage:
+                allowed = step.kernel is not None and (output, position) in step.kernel.in_place
+                if not (allowed and place.is_whole):
+                    return False
+        new.storage.alias = old.storage
+        step.in_place.append(output)
+        return True
