@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -47,19 +48,47 @@ def _run_function(cache_dir: str, compiler: str) -> Any:
     source = render_kernel("driver.c.j2")
     function = build_sources([source])[source].sc_run
     function.restype = ctypes.c_int64
-    function.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
-                         ctypes.c_void_p]
+    function.argtypes = [ctypes.c_void_p]
     return function
+
+
+def _data_offset() -> int:
+    """How far into an array object NumPy keeps the address of its elements (the first field after Python's own)."""
+    offset = object.__basicsize__
+    array = np.zeros(1)
+    if sys.implementation.name != "cpython" or ctypes.c_void_p.from_address(id(array) + offset).value != array.ctypes.data:
+        return -1
+    return offset
+
+
+DATA_OFFSET = _data_offset()
+
+
+def data_address(array: Array) -> int:
+    """The address of an array's first element."""
+    if DATA_OFFSET < 0:
+        return int(array.ctypes.data)
+    return ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value or 0
+
+
+class _Call(ctypes.Structure):
+    """`sc_call` of driver.c.j2."""
+
+    _fields_ = [("steps", ctypes.c_void_p), ("first", ctypes.c_int64), ("n_steps", ctypes.c_int64),
+                ("storages", ctypes.c_void_p), ("pointers", ctypes.c_void_p), ("arrays", ctypes.c_void_p),
+                ("n_arrays", ctypes.c_int64), ("first_array", ctypes.c_int64), ("data_offset", ctypes.c_int64),
+                ("threads", ctypes.c_int64), ("seconds", ctypes.c_void_p)]
 
 
 class CompiledProgram:
     """Steps ready to run: each is a kernel's address, its buffers as (storage, byte offset), and its run-time numbers.
 
-    The caller keeps the kernels' libraries alive.  One object may be run by several threads at once if each call has
-    storages of its own: nothing here is written to after construction, but `pointers`, of which every call has its own.
+    The caller keeps the kernels' libraries alive, and calls from one thread at a time.  Storages from `first_array` on are NumPy
+    arrays whose objects' ids `arrays` holds at each call; the others are addresses that stand in `storages`.
     """
 
-    def __init__(self, steps: Sequence[tuple[int, Sequence[Reference], Sequence[int]]]) -> None:
+    def __init__(self, steps: Sequence[tuple[int, Sequence[Reference], Sequence[int]]], storages: Any, arrays: Any = None,
+                 first_array: int = 0) -> None:
         self.n_steps = len(steps)
         references = [reference for _, step_references, _ in steps for reference in step_references]
         self._references = np.array(references or [(0, 0)], np.int64).reshape(-1, 2)
@@ -70,17 +99,30 @@ class CompiledProgram:
             self._steps[number] = (address, reference_at, len(step_references), size_at)
             reference_at += 16 * len(step_references)
             size_at += 8 * len(sizes)
-        self._steps_at = int(self._steps.ctypes.data)
-        self._pointers = ctypes.c_void_p * max([len(step_references) for _, step_references, _ in steps], default=1)
+        self._pointers = (ctypes.c_void_p * max([len(step_references) for _, step_references, _ in steps], default=1))()
+        self._storages, self._arrays = storages, arrays
+        n_arrays = 0 if arrays is None or DATA_OFFSET < 0 else len(arrays)
+        self._call = _Call(int(self._steps.ctypes.data), 0, self.n_steps, ctypes.addressof(storages),
+                           ctypes.addressof(self._pointers), ctypes.addressof(arrays) if n_arrays else 0, n_arrays, first_array,
+                           DATA_OFFSET, 0, None)
+        self._threads = 0
+        self._call_at = ctypes.addressof(self._call)
         self._function = _run_function(config.cache_dir, config.compiler)
 
-    def run(self, storages: Any, seconds: Array | None = None, first: int = 0,
-            last: int | None = None) -> tuple[int, int] | None:
-        """Run the steps from `first` up to `last` on storages (a ctypes array of pointers).
+    def run(self, seconds: Array | None = None, first: int = 0, last: int | None = None) -> tuple[int, int] | None:
+        """Run the steps from `first` up to `last`.
 
-        None, or (step, code) of the first step that met an error, after which nothing is run.  `seconds`, a float64 array
-        with a place for every step, gets the time that each took.
+        None, or (step, code) of the first step that met an error, after which nothing is run.  `seconds`, a float64 array with a
+        place for every step, gets the time that each took.
         """
-        result = self._function(self._steps_at, first, self.n_steps if last is None else last, storages, self._pointers(),
-                                kernel_threads(), None if seconds is None else seconds.ctypes.data)
+        call, threads = self._call, kernel_threads()
+        if threads != self._threads:
+            call.threads = self._threads = threads
+        if seconds is not None or first or last is not None:
+            call.first, call.n_steps = first, self.n_steps if last is None else last
+            call.seconds = None if seconds is None else seconds.ctypes.data
+            result = self._function(self._call_at)
+            call.first, call.n_steps, call.seconds = 0, self.n_steps, None
+        else:
+            result = self._function(self._call_at)
         return divmod(result, 256) if result else None

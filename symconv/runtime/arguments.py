@@ -34,24 +34,23 @@ class In:
         self.strict = strict
         self.allow_downcast = allow_downcast
         self.borrow = borrow
+        self.numpy_dtype = dtypes.numpy_dtype(variable.dtype)
+        self._ndim = variable.ndim
+        self._sizes = [(axis, size) for axis, size in enumerate(variable.type.shape) if size is not None]
         self.default = None if value is None else self.convert(value, 0)
 
     def convert(self, value: Any, position: int) -> Array:
         """The argument as an array the program can read (row-major, aligned), or an error naming the input."""
-        if type(value) is np.ndarray and value.ndim == self.variable.ndim and value.dtype == self.numpy_dtype \
-                and value.flags.c_contiguous and value.flags.aligned and self._fits(value.shape):
-            return value
+        if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.ndim == self._ndim:
+            flags = value.flags
+            if flags.c_contiguous and flags.aligned and (not self._sizes or self._fits(value.shape)):
+                return value
         what = f"the input {self.name!r} (argument {position})" if self.name else f"argument {position}"
         array = checked_value(value, self.variable.type, what, allow_downcast=self.allow_downcast, strict=self.strict)
         return np.require(array, requirements=["C", "A"])
 
-    @property
-    def numpy_dtype(self) -> np.dtype[Any]:
-        """NumPy's dtype of the argument."""
-        return dtypes.numpy_dtype(self.variable.dtype)
-
     def _fits(self, shape: tuple[int, ...]) -> bool:
-        return all(static is None or static == size for static, size in zip(self.variable.type.shape, shape, strict=True))
+        return all(shape[axis] == size for axis, size in self._sizes)
 
 
 class Out:

@@ -21,7 +21,7 @@ from ..rewrites.pipeline import rewrite_bound, rewrite_symbolic
 from ..target import Target
 from .arguments import In, Out, make_inputs
 from .bind import bind
-from .function import Function, Kept, Recipe
+from .function import Function, Kept, Recipe, program_order
 from .memory import plan_memory
 from .mode import Mode, find_mode
 from .program import Program
@@ -116,7 +116,7 @@ def _make_program(mode: Mode, target: Target, graph: FunctionGraph, arrays: dict
         program = Program(rewritten, schedule, memory)
     if config.debug >= 3:
         logger.debug("%s", program.describe())
-    return Kept(program, bound.leaves, bound.guards, log)
+    return Kept(program, bound.leaves, bound.guards, log, program_order(graph, program, bound.leaves))
 
 
 class _Stage:

@@ -6,23 +6,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..graph import Constant, FunctionGraph, Variable
+from ..errors import InternalError
+from ..graph import FunctionGraph, Variable
 from .arguments import In, match_arguments
 from .bind import Guard
 from .mode import Mode
 from .profile import Profile
 from .program import Program
-from .shared import SharedVariable
+from .shared import Container, SharedVariable
 
 Array = np.ndarray[Any, Any]
 MAX_PROGRAMS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kept:
     """A program with how its leaves correspond to the function's, the guards that must hold, and what rewriting noted."""
 
@@ -30,10 +32,30 @@ class Kept:
     leaves: dict[Variable, Variable]
     guards: tuple[Guard, ...]
     log: Any
+    order: tuple[int, ...] | None = None
 
-    def arrays(self, arrays: dict[Variable, Array]) -> dict[Variable, Array]:
+    def in_order(self, arrays: list[Array]) -> list[Array]:
+        """The arrays of the function's leaves in the order of the program's (`order`; None where it is the same)."""
+        return arrays if self.order is None else [arrays[place] for place in self.order]
+
+    def bindings(self, arrays: dict[Variable, Array]) -> dict[Variable, Array]:
         """The arrays of the function's leaves as those of the program's."""
         return {bound: arrays[leaf] for bound, leaf in self.leaves.items()}
+
+    @cached_property
+    def direct(self) -> tuple[Container, ...]:
+        """The state that the program writes in place."""
+        return tuple(_container(self.leaves[bound]) for bound in self.program.schedule.direct)
+
+    @cached_property
+    def swapped(self) -> tuple[Container, ...]:
+        """The state whose new value is another array."""
+        return tuple(_container(self.leaves[bound]) for bound, _ in self.program.schedule.swapped)
+
+    @cached_property
+    def n_outputs(self) -> int:
+        """How many of the program's results are outputs; the rest are new values of `swapped`."""
+        return len(self.program.schedule.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +94,9 @@ class Function:
         self._programs: OrderedDict[tuple[Any, ...], list[Kept]] = OrderedDict()
         self._shared = tuple(leaf for leaf in graph.leaves if isinstance(leaf, SharedVariable))
         self._locked = tuple(sorted({id(leaf.container): leaf.container for leaf in self._shared}.values(), key=id))
-        self._leaves = tuple(leaf for leaf in graph.leaves if not isinstance(leaf, Constant))
+        self._leaves = call_leaves(graph)
+        self._last_key: tuple[Any, ...] | None = None
+        self._last_kept: Kept | None = None
 
     @property
     def inputs(self) -> tuple[In, ...]:
@@ -97,48 +121,53 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on these arguments; updates of shared variables take effect when the whole run has succeeded."""
         arguments = match_arguments(self._recipe.inputs, args, kwargs, self.name)
-        with self._lock, ExitStack() as stack:
-            for container in self._locked:
-                stack.enter_context(container.lock)
-            return self._structure(self._run(arguments))
+        with self._lock:
+            if not self._locked:
+                return self._structure(self._run(arguments))
+            with ExitStack() as stack:
+                for container in self._locked:
+                    stack.enter_context(container.lock)
+                return self._structure(self._run(arguments))
 
-    def _run(self, arguments: Sequence[Array]) -> list[Array]:
-        arrays: dict[Variable, Array] = dict(zip(self.graph.inputs, arguments, strict=True))
-        arrays.update((leaf, leaf.container.array) for leaf in self._shared)
+    def _run(self, arguments: list[Array]) -> list[Array]:
+        arrays = arguments + [leaf.container.array for leaf in self._shared]
         kept = self._program(arrays)
-        schedule = kept.program.schedule
-        for bound in schedule.direct:
-            leaf = kept.leaves[bound]
-            assert isinstance(leaf, SharedVariable)
-            leaf.container.make_private()
-            arrays[leaf] = leaf.container.array
-        results = self._timed_run(kept, arrays)
-        count = len(schedule.outputs)
-        for (bound, _), array in zip(schedule.swapped, results[count:], strict=True):
-            _container(kept.leaves[bound]).replace(array)
-        for bound in schedule.direct:
-            _container(kept.leaves[bound]).version += 1
-        return results[:count]
+        if kept.direct:
+            for container in kept.direct:
+                container.make_private()
+            arrays = arguments + [leaf.container.array for leaf in self._shared]
+        if self.profiling:
+            results = self.profile.run(kept.program, kept.in_order(arrays))
+        else:
+            results = kept.program.run(kept.in_order(arrays))
+        for container in kept.direct:
+            container.version += 1
+        if kept.swapped:
+            for container, array in zip(kept.swapped, results[kept.n_outputs:], strict=True):
+                container.replace(array)
+            del results[kept.n_outputs:]
+        return results
 
-    def _timed_run(self, kept: Kept, arrays: dict[Variable, Array]) -> list[Array]:
-        if not self.profiling:
-            return kept.program.run(kept.arrays(arrays))
-        return self.profile.run(kept.program, kept.arrays(arrays))
-
-    def _program(self, arrays: dict[Variable, Array]) -> Kept:
+    def _program(self, arrays: list[Array]) -> Kept:
         """The program for the shapes of these arrays; made now if there is none."""
-        key = tuple(arrays[leaf].shape for leaf in self._leaves)
-        group = self._programs.get(key)
-        if group is not None:
-            for kept in group:
-                if not kept.guards or _guards_hold(kept, arrays):
-                    self._programs.move_to_end(key)
-                    return kept
-        kept = self._build(self.graph, arrays)
-        self._programs.setdefault(key, []).insert(0, kept)
+        key = tuple([array.shape for array in arrays])
+        if key == self._last_key and self._last_kept is not None:
+            return self._last_kept
+        kept = self._find(key, arrays)
+        if kept is None:
+            kept = self._build(self.graph, dict(zip(self._leaves, arrays, strict=True)))
+            self._programs.setdefault(key, []).insert(0, kept)
         self._programs.move_to_end(key)
         self._forget_old()
+        self._last_key, self._last_kept = (key, None if kept.guards else kept)
         return kept
+
+    def _find(self, key: tuple[Any, ...], arrays: list[Array]) -> Kept | None:
+        """The program kept for these shapes whose guards hold."""
+        for kept in self._programs.get(key, ()):
+            if not kept.guards or _guards_hold(kept, dict(zip(self._leaves, arrays, strict=True))):
+                return kept
+        return None
 
     def _forget_old(self) -> None:
         """Keep the number of programs bounded: the ones used longest ago go."""
@@ -155,9 +184,7 @@ class Function:
         """
         zeros = [np.zeros(shape, each.numpy_dtype) for shape, each in zip(shapes, self._recipe.inputs, strict=True)]
         with self._lock:
-            arrays: dict[Variable, Array] = dict(zip(self.graph.inputs, zeros, strict=True))
-            arrays.update((leaf, leaf.container.array) for leaf in self._shared)
-            return self._program(arrays).program
+            return self._program(zeros + [leaf.container.array for leaf in self._shared]).program
 
     def explain(self, node_or_name: Any = None, as_dict: bool = False) -> Any:
         """What the program used last does and why, as text (`as_dict`: as plain data).
@@ -182,6 +209,7 @@ class Function:
         """Drop the programs and their memory; the next call makes them again."""
         with self._lock:
             self._programs.clear()
+            self._last_key, self._last_kept = None, None
 
     def __repr__(self) -> str:
         return f"<symconv function {self.name} on {self.device}: {len(self._recipe.inputs)} inputs>"
@@ -192,11 +220,24 @@ class Function:
         return compile_recipe, (self._recipe,)
 
 
-def _container(leaf: Variable) -> Any:
-    assert isinstance(leaf, SharedVariable)
+def call_leaves(graph: FunctionGraph) -> tuple[Variable, ...]:
+    """The leaves that have an array in every call, in its order: inputs, then state."""
+    return (*graph.inputs, *(leaf for leaf in graph.leaves if isinstance(leaf, SharedVariable)))
+
+
+def program_order(graph: FunctionGraph, program: Program, leaves: dict[Variable, Variable]) -> tuple[int, ...] | None:
+    """For each leaf of a program its place among a call's arrays; None where that is 0, 1, 2, … for all of them."""
+    places = {leaf: place for place, leaf in enumerate(call_leaves(graph))}
+    order = tuple(places[leaves[leaf]] for leaf in program.leaves)
+    return None if order == tuple(range(len(places))) else order
+
+
+def _container(leaf: Variable) -> Container:
+    if not isinstance(leaf, SharedVariable):
+        raise InternalError(f"{leaf!r} is updated but is no shared variable")
     return leaf.container
 
 
 def _guards_hold(kept: Kept, arrays: dict[Variable, Array]) -> bool:
-    bindings = kept.arrays(arrays)
+    bindings = kept.bindings(arrays)
     return all(guard.holds(bindings) for guard in kept.guards)

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..graph import Variable
 from .program import Program
 
 Array = np.ndarray[Any, Any]
@@ -30,7 +30,7 @@ class Profile:
         self.name = name
         self.programs: dict[int, ProgramProfile] = {}
 
-    def run(self, program: Program, arrays: dict[Variable, Array]) -> list[Array]:
+    def run(self, program: Program, arrays: Sequence[Array]) -> list[Array]:
         """Run the program and note its times."""
         entry = self.programs.get(id(program))
         if entry is None:

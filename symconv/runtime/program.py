@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..codegen.driver import CompiledProgram
+from ..codegen.driver import DATA_OFFSET, CompiledProgram, data_address
 from ..codegen.toolchain import build
 from ..errors import IndexRangeError, InternalError, explain_error
-from ..graph import FunctionGraph, Variable
+from ..graph import FunctionGraph
 from .interpret import run_reference
 from .memory import ALIGNMENT, MemoryPlan
 from .schedule import Schedule
@@ -45,29 +45,30 @@ class Program:
         self.steps = schedule.steps
         self.lock = threading.Lock()
         self._numbers = self._number_storages()
+        self.leaves = tuple(schedule.inputs)
         self._constants = [np.ascontiguousarray(constant.data) for _, constant in schedule.constants]
         self._arena = np.empty(memory.arena_bytes + ALIGNMENT, np.uint8)
         self._pointers = (ctypes.c_void_p * (len(self._numbers) + 1))()
         self._pointers[0] = -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
         for (storage, _), array in zip(schedule.constants, self._constants, strict=True):
             self._pointers[self._numbers[storage]] = array.ctypes.data
-        self._leaf_slots = [(leaf, self._numbers[storage]) for leaf, storage in schedule.inputs.items()]
-        self._results = [self._result_slot(place) for place in
-                         [*schedule.outputs, *(place for _, place in schedule.swapped)]]
+        self._results = [(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype)) for place in self._result_places()]
+        self._arrays = (ctypes.c_void_p * max(1, len(self.leaves) + len(self._results)))()
         self._segments = self._make_segments()
-        self.times: Array | None = None
+        self._all_in_c = DATA_OFFSET >= 0 and all(segment.compiled is not None for segment in self._segments)
+
+    def _result_places(self) -> list[Place]:
+        """Where outputs, then swapped updates are written."""
+        return [*self.schedule.outputs, *(place for _, place in self.schedule.swapped)]
 
     def _number_storages(self) -> dict[Any, int]:
-        """Numbers of the storages with a pointer of their own, from 1; 0 is the arena."""
-        numbers: dict[Any, int] = {}
-        for storage in (*(storage for storage, _ in self.schedule.constants), *self.schedule.inputs.values(),
-                        *(place.storage for place in self.schedule.outputs),
-                        *(place.storage for _, place in self.schedule.swapped)):
-            numbers.setdefault(storage, len(numbers) + 1)
-        return numbers
+        """Numbers of the storages with a pointer of their own: 0 is the arena, then constants, leaves, results."""
+        storages = (*(storage for storage, _ in self.schedule.constants), *self.schedule.inputs.values(),
+                    *(place.storage for place in self._result_places()))
+        return {storage: number for number, storage in enumerate(storages, 1)}
 
-    def _result_slot(self, place: Place) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
-        return self._numbers[place.storage], place.operand.shape, dtypes.numpy_dtype(place.operand.dtype)
+    def _compiled(self, steps: list[tuple[int, list[tuple[int, int]], Sequence[int]]]) -> CompiledProgram:
+        return CompiledProgram(steps, self._pointers, self._arrays, 1 + len(self._constants))
 
     def _reference_to(self, place: Place) -> tuple[int, int]:
         """A place as (storage number, byte offset)."""
@@ -84,7 +85,7 @@ class Program:
         for position, step in enumerate(self.steps):
             if step.kernel is None:
                 if waiting:
-                    segments.append(Segment(first, CompiledProgram(waiting), None))
+                    segments.append(Segment(first, self._compiled(waiting), None))
                 segments.append(Segment(position, None, step))
                 waiting, first = [], position + 1
                 continue
@@ -93,25 +94,22 @@ class Program:
                 references.append((0, step.workspace.home.offset))
             waiting.append((next(built).address, references, step.kernel.sizes))
         if waiting:
-            segments.append(Segment(first, CompiledProgram(waiting), None))
+            segments.append(Segment(first, self._compiled(waiting), None))
         return segments
 
-    def run(self, arrays: dict[Variable, Array], times: Array | None = None) -> list[Array]:
-        """Run on arrays of the bound leaves; gives the arrays of the outputs, then of the swapped updates.
+    def run(self, leaf_arrays: Sequence[Array], times: Array | None = None) -> list[Array]:
+        """Run on arrays of `leaves`, in order; gives the arrays of the outputs, then of the swapped updates.
 
         `times`, float64 with a place for every step, gets the seconds that each took.
         """
-        pointers = self._pointers
-        for leaf, slot in self._leaf_slots:
-            pointers[slot] = arrays[leaf].ctypes.data
-        results = []
-        for slot, shape, dtype in self._results:
-            array = np.empty(shape, dtype)
-            pointers[slot] = array.ctypes.data
-            results.append(array)
+        results = [np.empty(shape, dtype) for shape, dtype in self._results]
+        arrays = [*leaf_arrays, *results]
+        self._arrays[:len(arrays)] = list(map(id, arrays))
+        if not self._all_in_c:
+            self._pointers[1 + len(self._constants):] = list(map(data_address, arrays))
         for segment in self._segments:
             if segment.compiled is not None:
-                failure = segment.compiled.run(pointers, None if times is None else times[segment.first:])
+                failure = segment.compiled.run(None if times is None else times[segment.first:])
                 if failure is not None:
                     raise self._error(segment.first + failure[0], failure[1])
             elif segment.step is not None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import time
 
 import numpy as np
@@ -29,16 +28,28 @@ int sc_test_add_number(void *const *buffers, const int64_t *sizes) {
 """)
 
 
+class Runner:
+    """A program over two storages that are given anew with every call."""
+
+    def __init__(self, steps):
+        self.storages = (ctypes.c_void_p * 2)()
+        self.program = CompiledProgram(steps, self.storages)
+
+    def run(self, arrays, *args, **kwargs):
+        self.storages[:len(arrays)] = arrays
+        return self.program.run(*args, **kwargs)
+
+
 def pointers(*arrays):
-    return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    return [array.ctypes.data for array in arrays]
 
 
 @pytest.fixture
 def program():
     """Three steps between two storages: y[0:4] = x + 1, y[4:8] = y[0:4] + 10, x = y[4:8] + 100."""
     address = build([ADD_NUMBER])[0].address
-    return CompiledProgram([(address, [(1, 0), (0, 0)], [1, 4]), (address, [(1, 32), (1, 0)], [10, 4]),
-                            (address, [(0, 0), (1, 32)], [100, 4])])
+    return Runner([(address, [(1, 0), (0, 0)], [1, 4]), (address, [(1, 32), (1, 0)], [10, 4]),
+                   (address, [(0, 0), (1, 32)], [100, 4])])
 
 
 def test_steps_run_in_order_on_offsets(program):
@@ -65,24 +76,19 @@ def test_a_range_of_steps_and_their_times(program):
 
 
 def test_an_empty_program_runs():
-    assert CompiledProgram([]).run(pointers()) is None
+    assert Runner([]).run(pointers()) is None
 
 
-def test_threads_share_one_program(program):
-    results = []
-
-    def work():
-        for _ in range(50):
-            x, y = np.arange(4), np.zeros(8, np.int64)
-            program.run(pointers(x, y))
-            results.append(x.tolist())
-
-    workers = [threading.Thread(target=work) for _ in range(8)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert results == [[111, 112, 113, 114]] * 400
+def test_arrays_are_found_by_their_objects(program):
+    """The addresses of NumPy arrays are read from the objects whose ids the program is given."""
+    address = build([ADD_NUMBER])[0].address
+    storages, arrays = (ctypes.c_void_p * 3)(), (ctypes.c_void_p * 2)()
+    one = CompiledProgram([(address, [(2, 0), (1, 8)], [5, 3])], storages, arrays, first_array=1)
+    for start in (0, 100):
+        x, y = np.arange(start, start + 4), np.zeros(3, np.int64)
+        arrays[:] = [id(x), id(y)]
+        assert one.run() is None
+        assert y.tolist() == [start + 6, start + 7, start + 8]
 
 
 def parallel_program(size):
@@ -90,7 +96,7 @@ def parallel_program(size):
     operand = Operand.contiguous("float32", (size,))
     kernel = elementwise_kernel(single("add", ("float32",) * 2, "float32"), [operand] * 2, [operand], Target(threads=2))
     built = build([kernel])[0]
-    return built, CompiledProgram([(built.address, [(0, 0), (1, 0), (1, 0)], kernel.sizes)])
+    return built, Runner([(built.address, [(0, 0), (1, 0), (1, 0)], kernel.sizes)])
 
 
 def test_a_forked_child_runs_kernels():
