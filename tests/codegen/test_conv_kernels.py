@@ -15,7 +15,6 @@ from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.spec import ConvSpec, Kind
 from symconv.target import Target
 
-
 PROBLEMS = """
     n2 c3 h9 w11 k5 r3 s3 p1
     n1 c1 h1 w1 k1 r1 s1
