@@ -81,6 +81,8 @@ SETTINGS = (
     Setting("compiler", "", "the C compiler; empty: $CC, cc, gcc, clang, python -m ziglang cc", str),
     Setting("dnn.enabled", "auto", "whether convolutions may, must or must not run on cuDNN", _one_of("auto", True, False)),
     Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
+    Setting("conv.winograd", "auto", "3x3 convolutions in Winograd's form: fewer products, errors up to 4 times a direct sum's",
+            _one_of("auto", "off")),
 )
 _TABLE = {setting.name: setting for setting in SETTINGS}
 _GROUPS = {name.split(".")[0] for name in _TABLE if "." in name}

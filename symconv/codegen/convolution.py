@@ -7,8 +7,9 @@ from .conv_direct import ConvDirect
 from .conv_gemm import ConvGemm
 from .conv_wgrad import ConvWgrad
 from .conv_wgrad_direct import ConvWgradDirect
+from .conv_winograd import CONV_WINOGRAD
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvWgradDirect(), ConvWgrad())
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad())
 IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}

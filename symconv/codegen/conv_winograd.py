@@ -1,0 +1,165 @@
+"""FPROP and DGRAD with 3x3 filters, no stride and no dilation, in Winograd's form: F(2x2, 3x3) and F(4x4, 3x3)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..config import config
+from ..ops.spec import Kind
+from ..target import Target
+from .conv_common import Geometry, align, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes, refuse_types
+from .gemm_tile import FLOPS_PER_CYCLE_NS, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .implementation import Implementation
+from .kernel import Kernel, Problem
+from .templates import render_kernel
+from .winograd_transforms import POINTS, cook_toom, straight_line
+
+_DEPTH = 256
+"""Channels summed in one pass: a panel of them takes half of the first cache."""
+
+_SHARED_BYTES = 6 * 1024 * 1024
+"""What the data of all tiles may take for them to be made first and shared: a part of the third cache."""
+
+_DATA_BYTES = 320 * 1024
+"""What the data of one task's own tiles may take of the second cache."""
+
+PRODUCT_SHARE = 0.75
+"""Share of the peak at which the products run, measured with 64 to 256 channels."""
+
+DATA_CYCLES, RESULT_CYCLES, WEIGHT_CYCLES = 12.0, 12.0, 8.0
+"""Cycles for each point of a vector of tiles and a channel of the image or the result; of a register tile and a channel summed
+over.  Their memory traffic is counted in; measured at 56x56 pixels, 64 channels, batch 8, and 7x7 pixels, 512 channels."""
+
+
+@dataclass(frozen=True, slots=True)
+class WinogradPlan:
+    """How the work is cut: the numbers behind the geometry in the struct Sizes of winograd.c.j2."""
+
+    block_rows: int
+    block_panels: int
+    shared: bool
+    weights_first: bool
+    weight_plane: int
+    data_plane: int
+    product_plane: int
+    weight_elements: int
+    data_elements: int
+    scratch_elements: int
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """In the order of the struct."""
+        return (self.block_rows, self.block_panels, int(self.shared), int(self.weights_first), self.weight_plane, self.data_plane,
+                self.product_plane, self.weight_elements, self.data_elements, self.scratch_elements)
+
+
+class ConvWinograd(Implementation):
+    """Tiles of the image and the filters are transformed, multiplied point by point, and transformed back."""
+
+    def __init__(self, results: int, least_channels: int) -> None:
+        self.results, self.least_channels = results, least_channels
+        self.name = f"conv_winograd_{results}x{results}"
+        self.points = (results + 2) ** 2
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, no dilation, and enough channels."""
+        conv = conv_problem(problem)
+        spec, dtype = conv.spec, problem.inputs[0].dtype
+        if config.conv.winograd == "off":
+            return "the setting conv.winograd is 'off'"
+        if conv.kind is Kind.WGRAD:
+            return "it makes images and responses, not filter gradients"
+        if dtype != "float32":
+            return f"it computes float32, not {dtype}"
+        if conv.w_shape[2:] != (3, 3) or set(spec.stride + spec.dilation) != {1}:
+            return f"it takes 3x3 filters without stride and dilation, not {conv}"
+        geometry = make_geometry(conv)
+        if max(spec.pad_lo + spec.pad_hi) > 2:
+            return f"the padding {spec.pad_lo}, {spec.pad_hi} makes results of nothing but zeros, which would be rounded"
+        if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
+            return f"{geometry.channels} channels to {geometry.rows} in a group are too few"
+        if geometry.channels < self.least_channels:
+            return (f"over {geometry.channels} channels its errors of rounding would be more than 4 times those of direct sums; "
+                    f"it takes {self.least_channels} channels or more")
+        return refuse_types(problem)
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Transforms and products at their shares of the peak, tails of tiles and channels counted."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        vectors, row_tiles = -(-count_tiles(geometry, self.results) // tile.lanes), -(-geometry.rows // tile.rows)
+        products = self.points * geometry.channels * row_tiles * tile.rows * vectors * geometry.groups
+        transforms = self.points * geometry.groups * (vectors * (DATA_CYCLES * geometry.channels + RESULT_CYCLES * geometry.rows)
+                                                      + WEIGHT_CYCLES * geometry.channels * row_tiles)
+        threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
+        regions = 3 if threads > 1 else 1
+        return (regions * START_SECONDS + compute_seconds(2 * tile.lanes * products, "float32", target, PRODUCT_SHARE)
+                + transforms / FLOPS_PER_CYCLE_NS / threads)
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds what is transformed first, and each thread's scratch."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        transforms = cook_toom(self.results, 3, POINTS[self.results])
+        name = f"sc_conv_{conv.kind.value}_winograd_{self.results}x{self.results}_{tile.suffix}{epilogue_suffix(problem)}"
+        source = render_kernel(
+            "winograd.c.j2", function=name, kind=conv.kind.value, tile=tile, m=self.results, n=transforms.size, depth=_DEPTH,
+            quad_shuffles=quad_shuffles(tile.lanes), epilogue=make_epilogue(problem, tile),
+            taps_lines=straight_line(transforms.taps, "x{}", "y{}"), data_lines=straight_line(transforms.data, "x{}", "y{}"),
+            result_lines=straight_line(transforms.result, "x{}", "y{}"))
+        backward = conv.kind is Kind.DGRAD
+        pads = tuple(2 - pad if backward else pad for pad in geometry.pad[1:])
+        threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
+        plan = make_plan(geometry, tile, self.results, threads)
+        numbers = (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
+                   *pads, int(geometry.flip != backward), threads, *plan.numbers)
+        elements = plan.weight_elements + plan.data_elements + threads * plan.scratch_elements
+        return Kernel(name, source, numbers, elements * tile.itemsize, flops=conv.flops, bytes=minimal_bytes(problem))
+
+
+def quad_shuffles(lanes: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Name and lane numbers of shuffles of two vectors within each four lanes."""
+    numbers = {"LOW": (0, lanes, 1, lanes + 1), "HIGH": (2, lanes + 2, 3, lanes + 3),
+               "EVEN": (0, 2, lanes, lanes + 2), "ODD": (1, 3, lanes + 1, lanes + 3)}
+    return tuple((f"QUADS_{name}", tuple(first + each for first in range(0, lanes, 4) for each in four))
+                 for name, four in numbers.items())
+
+
+def count_tiles(geometry: Geometry, results: int) -> int:
+    """Tiles of all images."""
+    return geometry.batch * -(-geometry.outside[1] // results) * -(-geometry.outside[2] // results)
+
+
+def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int) -> WinogradPlan:
+    """Data shared and channels divided where tiles are few; else each task takes tiles through all stages."""
+    points, panel = (results + 2) ** 2, tile.columns
+    panels = max(1, -(-count_tiles(geometry, results) // panel))
+    row_tiles = max(1, -(-geometry.rows // tile.rows))
+    data_plane = (geometry.channels + 1) * panel
+    weight_plane = align((geometry.channels * tile.rows + tile.lanes) * tile.itemsize) // tile.itemsize
+    panel_bytes = points * data_plane * tile.itemsize
+    shared, block_rows, block_panels = choose_blocks(panels, row_tiles, panel_bytes, threads)
+    weights_first = not shared or block_panels < panels
+    product_plane = block_rows * tile.rows * block_panels * panel + panel
+    blocks = -(-row_tiles // block_rows)
+    own = points * product_plane
+    block_weights = points * block_rows * weight_plane
+    return WinogradPlan(
+        block_rows, block_panels, shared, weights_first, weight_plane, data_plane, product_plane,
+        blocks * block_weights if weights_first else 0, panels * points * data_plane if shared else 0,
+        own + (0 if weights_first else block_weights) + (0 if shared else block_panels * points * data_plane))
+
+
+def choose_blocks(panels: int, row_tiles: int, panel_bytes: int, threads: int) -> tuple[bool, int, int]:
+    """Whether data are shared, and how many register tiles of channels and panels of tiles a task works on at once."""
+    if panels * panel_bytes <= _SHARED_BYTES and panels < 4 * threads:
+        return True, parts_of(row_tiles, max(4 * threads, -(-row_tiles // 4))), panels
+    most = max(1, min(_DATA_BYTES // panel_bytes, -(-panels // (4 * threads))))
+    return False, parts_of(row_tiles, -(-row_tiles // 4)), most
+
+
+def parts_of(size: int, parts: int) -> int:
+    """The length of nearly equal parts."""
+    return -(-size // max(1, min(parts, size)))
+
+
+CONV_WINOGRAD = (ConvWinograd(4, 8), ConvWinograd(2, 1))
