@@ -105,7 +105,7 @@ class CompiledProgram:
         self._call = _Call(int(self._steps.ctypes.data), 0, self.n_steps, ctypes.addressof(storages),
                            ctypes.addressof(self._pointers), ctypes.addressof(arrays) if n_arrays else 0, n_arrays, first_array,
                            DATA_OFFSET, 0, None)
-        self._threads = 0
+        self._threads = self._first = 0
         self._call_at = ctypes.addressof(self._call)
         self._function = _run_function(config.cache_dir, config.compiler)
 
@@ -118,11 +118,11 @@ class CompiledProgram:
         call, threads = self._call, kernel_threads()
         if threads != self._threads:
             call.threads = self._threads = threads
-        if seconds is not None or first or last is not None:
+        if seconds is not None or first != self._first or last is not None:
             call.first, call.n_steps = first, self.n_steps if last is None else last
             call.seconds = None if seconds is None else seconds.ctypes.data
             result = self._function(self._call_at)
-            call.first, call.n_steps, call.seconds = 0, self.n_steps, None
+            self._first, call.n_steps, call.seconds = first, self.n_steps, None
         else:
             result = self._function(self._call_at)
         return divmod(result, 256) if result else None

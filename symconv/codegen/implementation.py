@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..errors import InternalError
 from ..target import Target
-from .kernel import Kernel, Problem
+from .kernel import Kernel, Preparation, Problem
 
 
 class Implementation:
@@ -22,6 +22,10 @@ class Implementation:
     def estimate(self, problem: Problem, target: Target) -> float:
         """Expected seconds; only compared with other implementations of the same problem."""
         return 0.0
+
+    def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
+        """The inputs that the kernel wants in another form; none by default."""
+        return ()
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel."""

@@ -73,6 +73,19 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Preparation:
+    """An input that an implementation wants in another form (weights packed or transformed), made by a kernel of its own.
+
+    The kernel reads the input at `position` and writes `result`, which the main kernel then gets in its place.  Where the input is
+    state that the function does not update, this runs only when that state changes.
+    """
+
+    position: int
+    kernel: Kernel
+    result: Operand
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A generated kernel, ready to be compiled.
 

@@ -37,7 +37,7 @@ class In:
         self.numpy_dtype = dtypes.numpy_dtype(variable.dtype)
         self._ndim = variable.ndim
         self._sizes = [(axis, size) for axis, size in enumerate(variable.type.shape) if size is not None]
-        self.default = None if value is None else self.convert(value, 0)
+        self.default = None if value is None else self.convert(value, 0).copy()  # what the caller does to his array is his
 
     def convert(self, value: Any, position: int) -> Array:
         """The argument as an array the program can read (row-major, aligned), or an error naming the input."""

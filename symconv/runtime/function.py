@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 MAX_PROGRAMS = 256
 
 
-@dataclass(frozen=True)
+@dataclass
 class Kept:
     """A program with how its leaves correspond to the function's, the guards that must hold, and what rewriting noted."""
 
@@ -33,6 +33,7 @@ class Kept:
     guards: tuple[Guard, ...]
     log: Any
     order: tuple[int, ...] | None = None
+    prepared_for: tuple[int, ...] | None = None
 
     def in_order(self, arrays: list[Array]) -> list[Array]:
         """The arrays of the function's leaves in the order of the program's (`order`; None where it is the same)."""
@@ -41,6 +42,25 @@ class Kept:
     def bindings(self, arrays: dict[Variable, Array]) -> dict[Variable, Array]:
         """The arrays of the function's leaves as those of the program's."""
         return {bound: arrays[leaf] for bound, leaf in self.leaves.items()}
+
+    def must_prepare(self) -> bool:
+        """Whether the program's prepared steps must run again: their state has changed, or may have, unseen."""
+        if not self.program.n_prepared:
+            return False
+        return self.prepared_for != self._versions or any(container.borrowed for container in self.watched)
+
+    def note_prepared(self) -> None:
+        """The prepared steps have run for the present state."""
+        self.prepared_for = self._versions
+
+    @property
+    def _versions(self) -> tuple[int, ...]:
+        return tuple([container.version for container in self.watched])
+
+    @cached_property
+    def watched(self) -> tuple[Container, ...]:
+        """The state that prepared steps read."""
+        return tuple(_container(self.leaves[bound]) for bound in self.program.watched)
 
     @cached_property
     def direct(self) -> tuple[Container, ...]:
@@ -136,10 +156,13 @@ class Function:
             for container in kept.direct:
                 container.make_private()
             arrays = arguments + [leaf.container.array for leaf in self._shared]
+        prepare = kept.must_prepare()
         if self.profiling:
-            results = self.profile.run(kept.program, kept.in_order(arrays))
+            results = self.profile.run(kept.program, kept.in_order(arrays), prepare)
         else:
-            results = kept.program.run(kept.in_order(arrays))
+            results = kept.program.run(kept.in_order(arrays), None, prepare)
+        if prepare:
+            kept.note_prepared()
         for container in kept.direct:
             container.version += 1
         if kept.swapped:

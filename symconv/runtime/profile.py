@@ -30,14 +30,14 @@ class Profile:
         self.name = name
         self.programs: dict[int, ProgramProfile] = {}
 
-    def run(self, program: Program, arrays: Sequence[Array]) -> list[Array]:
+    def run(self, program: Program, arrays: Sequence[Array], prepare: bool = True) -> list[Array]:
         """Run the program and note its times."""
         entry = self.programs.get(id(program))
         if entry is None:
             entry = self.programs[id(program)] = ProgramProfile(program, step_seconds=np.zeros(len(program.steps)))
         start = time.perf_counter()
         step_seconds = np.zeros(len(program.steps))
-        results = program.run(arrays, step_seconds)
+        results = program.run(arrays, step_seconds, prepare)
         entry.step_seconds += step_seconds
         entry.seconds += time.perf_counter() - start
         entry.calls += 1

@@ -17,10 +17,14 @@ from ..errors import IndexRangeError, InternalError, explain_error
 from ..graph import FunctionGraph
 from .interpret import run_reference
 from .memory import ALIGNMENT, MemoryPlan
+from .prepare import place_kept, watched_leaves
 from .schedule import Schedule
 from .step import KINDS, Place, Step
 
 Array = np.ndarray[Any, Any]
+
+
+_FIRST_NUMBER = 2  # of the storages with a pointer of their own, after the arena and what is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,14 @@ class Program:
         self.lock = threading.Lock()
         self._numbers = self._number_storages()
         self.leaves = tuple(schedule.inputs)
+        self.n_prepared = sum(step.is_prepared for step in self.steps)
+        self.watched = watched_leaves(self.steps, schedule.inputs)
         self._constants = [np.ascontiguousarray(constant.data) for _, constant in schedule.constants]
         self._arena = np.empty(memory.arena_bytes + ALIGNMENT, np.uint8)
-        self._pointers = (ctypes.c_void_p * (len(self._numbers) + 1))()
+        self._kept = np.empty(place_kept(self.steps, ALIGNMENT) + ALIGNMENT, np.uint8)
+        self._pointers = (ctypes.c_void_p * (len(self._numbers) + _FIRST_NUMBER))()
         self._pointers[0] = -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self._pointers[1] = -(-self._kept.ctypes.data // ALIGNMENT) * ALIGNMENT
         for (storage, _), array in zip(schedule.constants, self._constants, strict=True):
             self._pointers[self._numbers[storage]] = array.ctypes.data
         self._results = [(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype)) for place in self._result_places()]
@@ -62,19 +70,19 @@ class Program:
         return [*self.schedule.outputs, *(place for _, place in self.schedule.swapped)]
 
     def _number_storages(self) -> dict[Any, int]:
-        """Numbers of the storages with a pointer of their own: 0 is the arena, then constants, leaves, results."""
+        """Numbers of the storages with a pointer of their own: 0 is the arena, 1 what is kept; constants, leaves, results."""
         storages = (*(storage for storage, _ in self.schedule.constants), *self.schedule.inputs.values(),
                     *(place.storage for place in self._result_places()))
-        return {storage: number for number, storage in enumerate(storages, 1)}
+        return {storage: number for number, storage in enumerate(storages, _FIRST_NUMBER)}
 
     def _compiled(self, steps: list[tuple[int, list[tuple[int, int]], Sequence[int]]]) -> CompiledProgram:
-        return CompiledProgram(steps, self._pointers, self._arrays, 1 + len(self._constants))
+        return CompiledProgram(steps, self._pointers, self._arrays, _FIRST_NUMBER + len(self._constants))
 
     def _reference_to(self, place: Place) -> tuple[int, int]:
         """A place as (storage number, byte offset)."""
         home = place.storage.home
-        if home.kind == "temporary":
-            return 0, home.offset + place.offset_bytes
+        if home.kind in ("temporary", "kept"):
+            return int(home.kind == "kept"), home.offset + place.offset_bytes
         return self._numbers[home], place.offset_bytes
 
     def _make_segments(self) -> list[Segment]:
@@ -97,19 +105,21 @@ class Program:
             segments.append(Segment(first, self._compiled(waiting), None))
         return segments
 
-    def run(self, leaf_arrays: Sequence[Array], times: Array | None = None) -> list[Array]:
+    def run(self, leaf_arrays: Sequence[Array], times: Array | None = None, prepare: bool = True) -> list[Array]:
         """Run on arrays of `leaves`, in order; gives the arrays of the outputs, then of the swapped updates.
 
-        `times`, float64 with a place for every step, gets the seconds that each took.
+        `times`, float64 with a place for every step, gets the seconds that each took.  `prepare`: whether the first
+        `n_prepared` steps run too; not needed while the state of `watched` is as it was in the last run that did.
         """
         results = [np.empty(shape, dtype) for shape, dtype in self._results]
         arrays = [*leaf_arrays, *results]
         self._arrays[:len(arrays)] = list(map(id, arrays))
         if not self._all_in_c:
-            self._pointers[1 + len(self._constants):] = list(map(data_address, arrays))
+            self._pointers[_FIRST_NUMBER + len(self._constants):] = list(map(data_address, arrays))
         for segment in self._segments:
             if segment.compiled is not None:
-                failure = segment.compiled.run(None if times is None else times[segment.first:])
+                first = 0 if prepare or segment.first else self.n_prepared
+                failure = segment.compiled.run(None if times is None else times[segment.first:], first)
                 if failure is not None:
                     raise self._error(segment.first + failure[0], failure[1])
             elif segment.step is not None:
@@ -160,7 +170,7 @@ class Program:
         for number, step in enumerate(self.steps):
             reads = ", ".join(_describe_place(place) for place in step.reads)
             writes = ", ".join(_describe_place(place) for place in step.writes)
-            mark = " in place" if step.in_place else ""
+            mark = (" in place" if step.in_place else "") + (" when state changes" if step.is_prepared else "")
             lines.append(f"{number:3} {step.name}: {reads} -> {writes}{mark}")
         counts = {kind: sum(storage.kind == kind for storage in self._numbers) for kind in KINDS if kind != "temporary"}
         held = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)

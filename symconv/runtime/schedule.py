@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..codegen.elementwise import copy_kernel
-from ..codegen.kernel import Operand
+from ..codegen.kernel import Kernel, Operand
 from ..graph import Apply, Constant, FunctionGraph, Variable
 from ..target import Target
-from .select import build_kernel, choose
+from .prepare import prepared_first
+from .select import Choice, build_kernel, choose
 from .step import Place, Step, Storage
 
 
@@ -38,7 +39,7 @@ def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Targ
         builder.add(node)
     outputs = [builder.output(position, variable) for position, variable in enumerate(graph.outputs)]
     new_values = [(leaf, builder.new_value(leaf, new)) for leaf, new in graph.updates if new is not leaf]
-    steps = _updates_late(builder.steps, new_values)
+    steps = _updates_late(prepared_first(builder.steps, builder.leaves, [leaf for leaf, _ in new_values]), new_values)
     in_place = _InPlaceUpdates(steps)
     direct = {leaf: None for leaf, place in new_values if in_place.write(builder.places[leaf], place)}
     swapped = [(leaf, place) for leaf, place in new_values if leaf not in direct]
@@ -92,8 +93,25 @@ class _Builder:
                       for position, (variable, place) in enumerate(zip(node.inputs, inputs, strict=True)))
         kernel = None if choice.implementation is None else build_kernel(choice.implementation, choice.problem, self.target)
         writes = tuple(self._result(variable, operand) for variable, operand in zip(node.outputs, outputs, strict=True))
-        workspace = self.new_storage("temporary", kernel.workspace_bytes) if kernel and kernel.workspace_bytes else None
+        if choice.implementation is not None:
+            reads = self._prepare(choice, reads)
+        workspace = self._workspace(kernel)
         self.steps.append(Step(node, choice, kernel, reads, writes, workspace))
+
+    def _prepare(self, choice: Choice, reads: tuple[Place, ...]) -> tuple[Place, ...]:
+        """The inputs, those that the implementation wants in another form by steps of their own."""
+        if choice.implementation is None:
+            return reads
+        places = list(reads)
+        for preparation in choice.implementation.prepare(choice.problem, self.target):
+            made = Place(self.new_storage("temporary", preparation.result.nbytes), 0, preparation.result)
+            self.steps.append(Step(None, None, preparation.kernel, (reads[preparation.position],), (made,),
+                                   self._workspace(preparation.kernel)))
+            places[preparation.position] = made
+        return tuple(places)
+
+    def _workspace(self, kernel: Kernel | None) -> Storage | None:
+        return self.new_storage("temporary", kernel.workspace_bytes) if kernel and kernel.workspace_bytes else None
 
     def _view(self, node: Apply, inputs: tuple[Place, ...]) -> bool:
         if not inputs or len(node.outputs) != 1:

@@ -76,7 +76,7 @@ class SharedVariable(Variable):
             ShapeError: a size that contradicts the variable's static shape.
         """
         stored = _stored(value, self.type, f"the shared variable {self.label!r}", borrow)
-        self.container.replace(stored, stored is value)
+        self.container.replace(stored, _is_borrowed(stored, value))
 
     def zero(self, borrow: bool = False) -> None:
         """Set every element to 0; with `borrow=True` in the array itself."""
@@ -127,7 +127,7 @@ def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Seq
                                            f"{type(value).__name__} of dtype {array.dtype}"))
     type_ = make_type(array.dtype, [None] * array.ndim if shape is None else shape)
     stored = _stored(array, type_, f"the shared variable {name!r}", borrow)
-    return SharedVariable(type_, Container(stored, stored is value), name)
+    return SharedVariable(type_, Container(stored, _is_borrowed(stored, value)), name)
 
 
 def _stored(value: Any, type: TensorType, what: str, borrow: bool) -> Array:
@@ -138,12 +138,20 @@ def _stored(value: Any, type: TensorType, what: str, borrow: bool) -> Array:
     return np.array(array, order="C", copy=True)
 
 
+def _is_borrowed(stored: Array, value: Any) -> bool:
+    """Whether the user's array (or what a view, subclass or memory map of it shows) is the memory that is kept."""
+    return isinstance(value, np.ndarray) and np.may_share_memory(stored, value)
+
+
 def checked_value(value: Any, type: TensorType, what: str, allow_downcast: bool | None = None, strict: bool = False) -> Array:
     """`value` as an array of `type`, or an error that names `what`, what was found and what to do.
 
     A Python number or list of numbers takes the type's dtype if it loses nothing but float precision; an array must have
     a dtype that converts without loss, unless `allow_downcast`.
     """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputTypeError(explain_error(f"{what} takes an array without a mask", "a masked array with masked elements",
+                                           "fill them first: numpy's array.filled(value)"))
     array = _converted(value, type, what, allow_downcast, strict)
     if array.ndim != type.ndim:
         raise InputTypeError(explain_error(f"{what} has rank {type.ndim}", f"an array of rank {array.ndim}, shape {array.shape}"))
@@ -180,15 +188,23 @@ def _converted(value: Any, type: TensorType, what: str, allow_downcast: bool | N
 
 def _loses_nothing(array: Array, wanted: np.dtype[Any], plain: bool) -> bool:
     """Whether conversion is free of loss; `plain` Python numbers may lose float precision, and integers must be in range."""
-    if np.can_cast(array.dtype, wanted, "safe"):
+    if np.can_cast(array.dtype, wanted, "safe") or (plain and array.size == 0):
         return True
     if array.dtype.kind in "biu" and wanted.kind == "f":
-        return plain or bool(np.all(array.astype(wanted).astype(array.dtype) == array))
+        return plain or _integers_exact(array, wanted)
     if plain and array.dtype.kind == "f" and wanted.kind == "f":
         return True
     if array.dtype.kind in "iu" and wanted.kind in "iu" and (plain or array.size == 1):
         return bool(np.all(array.astype(wanted) == array))
     return False
+
+
+def _integers_exact(array: Array, wanted: np.dtype[Any]) -> bool:
+    """Whether every integer stays itself as a float; one that rounds up past its dtype's end does not."""
+    floats = array.astype(wanted)
+    limit = 2.0 ** (8 * array.dtype.itemsize - (array.dtype.kind == "i"))
+    inside = np.isfinite(floats) & (floats.astype(np.float64) < limit)
+    return bool(np.all(inside)) and bool(np.all(floats.astype(array.dtype) == array))
 
 
 def check_update(target: Any, new: Variable) -> Variable:

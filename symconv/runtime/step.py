@@ -9,15 +9,16 @@ from ..codegen.kernel import Kernel, Operand
 from ..graph import Apply
 from .select import Choice
 
-KINDS = ("input", "shared", "constant", "output", "update", "temporary")
+KINDS = ("input", "shared", "constant", "output", "update", "kept", "temporary")
 
 
 @dataclass(eq=False, slots=True)
 class Storage:
     """A piece of memory. `kind` says who provides it; `number` counts within the kind.
 
-    A temporary lies at `offset` in the program's arena once memory is planned.  `alias` is another storage whose memory
-    it is (in place); `home` follows it.
+    A kept storage lies at `offset` in memory that outlives calls: it holds what only changes when state does.  A temporary
+    lies at `offset` in the program's arena once memory is planned.  `alias` is another storage whose memory it is (in
+    place); `home` follows it.
     """
 
     kind: str
@@ -59,7 +60,11 @@ class Place:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """One kernel call (or, where `kernel` is None, one NumPy reference)."""
+    """One kernel call (or, where `kernel` is None, one NumPy reference).
+
+    `is_prepared`: it reads nothing but constants and state that the function does not update, so it runs only when that state
+    has changed; such steps stand first in a program.
+    """
 
     node: Apply | None
     choice: Choice | None
@@ -68,6 +73,7 @@ class Step:
     writes: tuple[Place, ...]
     workspace: Storage | None = None
     in_place: list[int] = field(default_factory=list)
+    is_prepared: bool = False
 
     @property
     def can_fail(self) -> bool:
