@@ -1,0 +1,232 @@
+"""Winograd convolution: the exact matrices, the kernels against loops in float64, the bound of their errors, refusals."""
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from conv_oracle import Array, expected, op_and_inputs, operands
+from kernel_runner import make_problem, run_kernel
+
+from symconv.codegen import conv_winograd
+from symconv.codegen.conv_direct import ConvDirect
+from symconv.codegen.conv_winograd import CONV_WINOGRAD, ConvWinograd
+from symconv.codegen.implementation import Implementation
+from symconv.codegen.winograd_transforms import POINTS, Matrix, cook_toom, straight_line
+from symconv.config import config
+from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.epilogue import Epilogue
+from symconv.ops.scalar import Instruction, ScalarProgram
+from symconv.target import Target
+
+SIX = ("0", "1", "-1", "2", "-2", "1/2", "-1/2")
+PROBLEMS = """
+    n1 c8 h1 w1 k8 p1
+    n1 c8 h3 w2 k9 p1 flip
+    n2 c9 h9 w11 k13 p1
+    n1 c17 h5 w6 k15 p2
+    n1 c13 h13 w7 k20 p0 flip
+    n2 c40 h7 w7 k30 p1
+    n3 c16 h14 w14 k64 p1
+    n2 c9 h30 w37 k8 p0:1x2:0
+    n1 c8 h6 w70 k11 p1:2x0:2 flip
+    n1 c150 h9 w18 k10 p1
+    n2 c32 h9 w21 k16 p1 g2
+    n0 c8 h8 w8 k8 p1
+    n33 c8 h4 w3 k8 p1
+""".strip().splitlines()
+ERROR = {"conv_winograd_4x4": 3e-6, "conv_winograd_2x2": 8e-7}  # of the largest sum of magnitudes: tiles share their errors
+
+
+def problem_of(kind: str, sizes: str) -> ConvProblem:
+    return ConvProblem.parse(re.sub(r"( k\d+)", r"\1 r3 s3", f"{kind} {sizes.strip()} f32"))
+
+
+def check(implementation: Implementation, conv: ConvProblem, target: Target) -> None:
+    x, w, y = operands(conv)
+    op, inputs = op_and_inputs(conv, x, w, y)
+    wanted, magnitude = expected(conv, x, w, y)
+    (found,) = run_kernel(implementation, op, *inputs, target=target)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=ERROR[implementation.name] * magnitude.max(initial=0))
+
+
+@pytest.mark.parametrize(("results", "points"), [(2, POINTS[2]), (4, POINTS[4]), (6, SIX)])
+def test_matrices_make_correlations_exactly(results: int, points: tuple[str, ...]) -> None:
+    transforms = cook_toom(results, 3, points)
+    rng = np.random.default_rng(0)
+    taps = [Fraction(int(each)) for each in rng.integers(-9, 10, 3)]
+    data = [Fraction(int(each)) for each in rng.integers(-9, 10, results + 2)]
+    products = [a * b for a, b in zip(times(transforms.taps, taps), times(transforms.data, data), strict=True)]
+    assert times(transforms.result, products) == [sum(taps[r] * data[i + r] for r in range(3)) for i in range(results)]
+
+
+def test_matrices_of_two_results_are_the_known_ones() -> None:
+    """Lavin and Gray (2016), section 4.1, but for the order of the points and the signs of rows."""
+    transforms = cook_toom(2, 3, ("0", "1", "-1"))
+    half = Fraction(1, 2)
+    assert transforms.taps[1:3] == ((half, half, half), (half, -half, half))
+    assert [abs(each) for each in transforms.taps[0]] == [1, 0, 0]
+    assert [[int(each) for each in row] for row in transforms.result] == [[1, 1, 1, 0], [0, 1, -1, 1]]
+
+
+def test_points_must_be_different_and_enough() -> None:
+    for points in (("0", "1"), ("0", "1", "1")):
+        with pytest.raises(ValueError, match="different points"):
+            cook_toom(2, 3, points)
+
+
+@pytest.mark.parametrize("results", [2, 4])
+@pytest.mark.parametrize("name", ["result", "taps", "data"])
+def test_straight_line_code_is_the_product(results: int, name: str) -> None:
+    matrix: Matrix = getattr(cook_toom(results, 3, POINTS[results]), name)
+    values = [Fraction(int(each)) for each in np.random.default_rng(1).integers(-9, 10, len(matrix[0]))]
+    names: dict[str, Any] = {f"x{column}": float(value) for column, value in enumerate(values)}
+    for line in straight_line(matrix, "x{}", "y{}"):
+        for statement in line.removeprefix("const vec ").removesuffix(";").split(", "):
+            exec(re.sub(r"([0-9])f\b", r"\1", statement), {}, names)
+    np.testing.assert_allclose([names[f"y{row}"] for row in range(len(matrix))], [float(each) for each in times(matrix, values)],
+                               rtol=1e-14, atol=1e-13)
+
+
+def times(matrix: Matrix, vector: list[Fraction]) -> list[Fraction]:
+    return [sum((a * b for a, b in zip(row, vector, strict=True)), Fraction(0)) for row in matrix]
+
+
+@pytest.mark.parametrize("sizes", PROBLEMS)
+@pytest.mark.parametrize("kind", ["fprop", "dgrad"])
+@pytest.mark.parametrize("implementation", CONV_WINOGRAD, ids=lambda each: each.name)
+def test_against_loops(implementation: Implementation, kind: str, sizes: str) -> None:
+    for threads in (1, 2):
+        check(implementation, problem_of(kind, sizes), Target(threads=threads))
+
+
+@pytest.mark.parametrize("channels", range(1, 18))
+def test_few_channels(channels: int) -> None:
+    for sizes in (f"n1 c{channels} h6 w9 k8 p1", f"n1 c8 h5 w5 k{channels} p1"):
+        for kind in ("fprop", "dgrad"):
+            check(CONV_WINOGRAD[1], problem_of(kind, sizes), Target(threads=2))
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 64])
+@pytest.mark.parametrize("implementation", CONV_WINOGRAD, ids=lambda each: each.name)
+def test_narrow_and_wide_vectors(implementation: Implementation, vector_bytes: int) -> None:
+    for kind in ("fprop", "dgrad"):
+        check(implementation, problem_of(kind, "n2 c10 h9 w41 k14 p1"), Target(vector_bytes=vector_bytes, threads=2))
+
+
+@pytest.mark.parametrize("blocks", [(True, 1, 99), (True, 2, 1), (True, 3, 2), (False, 1, 1), (False, 2, 3), (False, 99, 2)])
+def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch, blocks: tuple[bool, int, int]) -> None:
+    conv = problem_of("fprop", "n2 c70 h21 w30 k40 p1")
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    for implementation in CONV_WINOGRAD:
+        (usual,) = run_kernel(implementation, op, *inputs, threads=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(conv_winograd, "choose_blocks",
+                            lambda panels, row_tiles, *_: (blocks[0], min(blocks[1], row_tiles), min(blocks[2], panels)))
+            (found,) = run_kernel(implementation, op, *inputs, threads=2)
+        np.testing.assert_array_equal(found, usual)
+
+
+def errors(implementation: Implementation, conv: ConvProblem) -> Array:
+    x, w, y = operands(conv, seed=3)
+    op, inputs = op_and_inputs(conv, x, w, y)
+    (found,) = run_kernel(implementation, op, *inputs, threads=2)
+    return np.abs(found - expected(conv, x, w, y)[0])
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4, 7, 8, 16, 33, 64, 128, 200, 512])
+def test_errors_stay_within_the_stated_bound(channels: int) -> None:
+    """Root of the mean square and largest error: at most 4 times those of the direct kernel."""
+    for kind, sizes in (("fprop", f"n1 c{channels} h24 w24 k8 p1"), ("dgrad", f"n1 c8 h24 w24 k{channels} p1")):
+        conv = problem_of(kind, sizes)
+        direct = errors(ConvDirect(), conv)
+        op, inputs = op_and_inputs(conv, *operands(conv))
+        taking = [each for each in CONV_WINOGRAD if each.refuse(make_problem(op, *inputs), Target()) is None]
+        assert taking
+        for implementation in taking:
+            found = errors(implementation, conv)
+            assert np.sqrt(np.mean(found ** 2)) <= 4 * np.sqrt(np.mean(direct ** 2)), implementation.name
+            assert found.max() <= 4 * direct.max(), implementation.name
+
+
+@pytest.mark.parametrize("kind", ["fprop", "dgrad"])
+def test_epilogues(kind: str) -> None:
+    f32 = "float32"
+    body = (Instruction("add", (0, 1), f32), Instruction("relu", (2,), f32))
+    bias_relu = Epilogue(ScalarProgram((f32, f32), body, (3,)), ("channel",))
+    longer = (Instruction("mul", (0, 1), f32), Instruction("add", (3, 2), f32), Instruction("tanh", (4,), f32))
+    scale_residual_tanh = Epilogue(ScalarProgram((f32, f32, f32), longer, (5,)), ("channel", "full"))
+    conv = problem_of(kind, "n2 c16 h9 w13 k16 p1 g2")
+    x, w, y = operands(conv)
+    wanted, magnitude = expected(conv, x, w, y)
+    rng = np.random.default_rng(5)
+    channel, full = rng.standard_normal((wanted.shape[1],)).astype(f32), rng.standard_normal(wanted.shape).astype(f32)
+    along = channel.astype(np.float64).reshape(-1, 1, 1)
+    for epilogue, extra, finished in ((bias_relu, [channel], np.maximum(wanted + along, 0)),
+                                      (scale_residual_tanh, [channel, full], np.tanh(wanted * along + full))):
+        op, inputs = op_and_inputs(conv, x, w, y, epilogue)
+        for implementation in CONV_WINOGRAD:
+            (found,) = run_kernel(implementation, op, *inputs, *extra, threads=2)
+            allowed = 3e-6 * (magnitude.max() * (1 + abs(along)) + 1)
+            assert (np.abs(found - finished) <= allowed).all(), implementation.name
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("wgrad n1 c8 h8 w8 k8 r3 s3 p1 f32", "filter gradients"),
+    ("fprop n1 c8 h8 w8 k8 r3 s3 p1 f64", "float64"),
+    ("fprop n1 c8 h8 w8 k8 r3 s3 p1 f32@f64", "not in float64"),
+    ("fprop n1 c8 h8 w8 k8 r5 s5 p2 f32", "3x3"),
+    ("fprop n1 c8 h8 w8 k8 r3 s1 f32", "3x3"),
+    ("fprop n1 c8 w8 k8 s3 f32", "3x3"),
+    ("fprop n1 c8 d4 h8 w8 k8 t3 r3 s3 f32", "3x3"),
+    ("fprop n1 c8 h8 w8 k8 r3 s3 u2 p1 f32", "stride"),
+    ("fprop n1 c8 h8 w8 k8 r3 s3 l2 p1 f32", "dilation"),
+    ("dgrad n1 c8 h8 w8 k8 r3 s3 p1x0:3 f32", "padding"),
+    ("fprop n1 c8 h8 w8 k16 r3 s3 p1 g8 f32", "group"),
+])
+def test_refusals_say_why(text: str, reason: str) -> None:
+    conv = ConvProblem.parse(text)
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    for implementation in CONV_WINOGRAD:
+        assert reason in (implementation.refuse(make_problem(op, *inputs), Target()) or ""), implementation.name
+
+
+def test_four_results_are_refused_for_few_channels() -> None:
+    for kind, sizes in (("fprop", "n1 c7 h8 w8 k64 p1"), ("dgrad", "n1 c64 h8 w8 k7 p1")):
+        conv = problem_of(kind, sizes)
+        op, inputs = op_and_inputs(conv, *operands(conv))
+        reasons = [each.refuse(make_problem(op, *inputs), Target()) for each in CONV_WINOGRAD]
+        assert "over 7 channels" in (reasons[0] or "")
+        assert reasons[1] is None
+
+
+def test_the_setting_turns_it_off() -> None:
+    conv = problem_of("fprop", "n1 c64 h28 w28 k64 p1")
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    with config.change(conv__winograd="off"):
+        assert all("conv.winograd" in (each.refuse(make_problem(op, *inputs), Target()) or "") for each in CONV_WINOGRAD)
+    assert all(each.refuse(make_problem(op, *inputs), Target()) is None for each in CONV_WINOGRAD)
+
+
+def test_chosen_where_it_is_faster() -> None:
+    """Large 3x3 layers run in Winograd's form; one with few channels and one with few pixels and many channels do not run 4x4."""
+    for text, wanted in (("fprop n8 c64 h56 w56 k64 r3 s3 p1 f32", True), ("dgrad n8 c256 h14 w14 k256 r3 s3 p1 f32", True),
+                         ("fprop n1 c1 h28 w28 k1 r3 s3 p1 f32", False)):
+        conv = ConvProblem.parse(text)
+        op, inputs = op_and_inputs(conv, *operands(conv))
+        problem, target = make_problem(op, *inputs), Target(threads=2)
+        others = ConvDirect().estimate(problem, target)
+        best = min(each.estimate(problem, target) for each in CONV_WINOGRAD if each.refuse(problem, target) is None)
+        assert (best < others) is wanted, text
+
+
+def test_one_source_serves_every_size() -> None:
+    sources = set()
+    for sizes in ("n1 c8 h20 w20 k8 p1", "n3 c64 h7 w9 k32 p0", "n2 c16 h56 w56 k16 p2 g2 flip"):
+        conv = problem_of("fprop", sizes)
+        op, inputs = op_and_inputs(conv, *operands(conv))
+        sources.add(ConvWinograd(4, 8).build(make_problem(op, *inputs), Target()).source)
+    assert len(sources) == 1
