@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ShapeError, explain_error
 from .node import Apply, Op, make_apply
 from .provenance import Sources, merge_sources
-from .traversal import readers, toposort
+from .traversal import readers_in, toposort
 from .types import TensorType
 from .variable import Constant, Variable
 
@@ -24,16 +24,17 @@ class Interner:
         self._nodes: dict[tuple[Any, ...], Apply] = {}
         self._constants: dict[tuple[Any, ...], Constant] = {}
 
-    def apply(self, op: Op, inputs: Sequence[Variable], source: Sources = (),
-              known: Sequence[TensorType] | None = None) -> Apply:
-        """The node of `op` and these (already interned) inputs; `known`: what is known of the output types besides."""
+    def apply(self, op: Op, inputs: Sequence[Variable], source: Sources = (), like: Apply | None = None,
+              types: Sequence[TensorType] | None = None) -> Apply:
+        """The node of `op` and these (already interned) inputs.
+
+        `like` is the node in whose place it comes: what is known of that one's outputs holds for it too.  `types` are the types of
+        its outputs, where the caller has just inferred them.
+        """
         key = (op, *inputs)
         node = self._nodes.get(key)
         if node is None:
-            node = make_apply(op, inputs, source)
-            if known is not None and any(output.type != type for output, type in zip(node.outputs, known, strict=True)):
-                node = _with_known_types(node, known)
-            self._nodes[key] = node
+            node = self._nodes[key] = _new_node(op, inputs, source, like, types)
         elif source and source != node.source:
             node.source = merge_sources(node.source, source)
         return node
@@ -52,7 +53,7 @@ class Interner:
         variables = list(variables)
         for node in _unseen(variables, memo):
             inputs = [self._seen(variable, memo) for variable in node.inputs]
-            new = self.apply(node.op, inputs, node.source or source, [output.type for output in node.outputs])
+            new = self.apply(node.op, inputs, node.source or source, node)
             for old, output in zip(node.outputs, new.outputs, strict=True):
                 if old not in memo:
                     memo[old] = output
@@ -63,6 +64,25 @@ class Interner:
         if variable not in memo:
             memo[variable] = self.leaf(variable)
         return memo[variable]
+
+
+def _new_node(op: Op, inputs: Sequence[Variable], source: Sources, like: Apply | None,
+              types: Sequence[TensorType] | None) -> Apply:
+    if types is not None:
+        return Apply(op, inputs, types, source)
+    if like is None:
+        return make_apply(op, inputs, source)
+    known = [output.type for output in like.outputs]
+    if op is like.op and not op.value_inputs and _same_types(inputs, like.inputs):
+        return Apply(op, inputs, known, source)  # to infer them again would give the same
+    node = make_apply(op, inputs, source)
+    if any(output.type != type for output, type in zip(node.outputs, known, strict=True)):
+        return _with_known_types(node, known)
+    return node
+
+
+def _same_types(inputs: Sequence[Variable], others: Sequence[Variable]) -> bool:
+    return all(a is b or a.type == b.type for a, b in zip(inputs, others, strict=True))
 
 
 def _with_known_types(node: Apply, known: Sequence[TensorType]) -> Apply:
@@ -118,7 +138,7 @@ class FunctionGraph:
     @cached_property
     def readers(self) -> dict[Variable, list[Apply]]:
         """For every variable, the nodes that read it."""
-        return readers(self.results)
+        return readers_in(self.nodes)
 
     @cached_property
     def leaves(self) -> tuple[Variable, ...]:

@@ -5,10 +5,12 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _USER_SIDE = (_PACKAGE + "demo",)  # code of the package that writes expressions as a user does
+_is_user_file: dict[str, bool] = {}  # asked for every frame of every node: a look-up is quicker than the comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +38,23 @@ Sources = tuple[SourceLine, ...]
 
 def current_source() -> Sources:
     """The innermost line of the call stack that is the user's (outside the package), as a tuple of one or none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        if not filename.startswith(_PACKAGE) or filename.startswith(_USER_SIDE):
+        is_user = _is_user_file.get(filename)
+        if is_user is None:
+            is_user = _is_user_file[filename] = not filename.startswith(_PACKAGE) or filename.startswith(_USER_SIDE)
+        if is_user:
             return (SourceLine(filename, frame.f_lineno),)
-        if frame.f_back is None:
-            break
         frame = frame.f_back
     return ()
 
 
 def merge_sources(*groups: Sources) -> Sources:
     """The union of several nodes' places, in order of first appearance, at most eight."""
+    first = groups[0] if groups else ()
+    if all(group == first for group in groups):
+        return first[:8]
     merged: dict[SourceLine, None] = {}
     for group in groups:
         merged.update(dict.fromkeys(group))

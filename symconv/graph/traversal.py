@@ -10,20 +10,23 @@ from .variable import Variable
 def toposort(outputs: Iterable[Variable]) -> list[Apply]:
     """Every node that the outputs need, inputs before readers, in a stable order (depth first, as written)."""
     order: list[Apply] = []
+    opened: set[Apply] = set()
     done: set[Apply] = set()
     for output in outputs:
-        stack = [(output.apply, False)] if output.apply is not None else []
+        stack = [output.apply] if output.apply is not None else []
         while stack:
-            node, expanded = stack.pop()
-            if node in done:
+            node = stack[-1]
+            if node in opened:
+                stack.pop()
+                if node not in done:
+                    done.add(node)
+                    order.append(node)
                 continue
-            if expanded:
-                done.add(node)
-                order.append(node)
-                continue
-            stack.append((node, True))
-            stack.extend((variable.apply, False) for variable in reversed(node.inputs)
-                         if variable.apply is not None and variable.apply not in done)
+            opened.add(node)
+            for variable in reversed(node.inputs):
+                below = variable.apply
+                if below is not None and below not in done:
+                    stack.append(below)
     return order
 
 
@@ -45,8 +48,17 @@ def leaves(outputs: Iterable[Variable]) -> list[Variable]:
 
 def readers(outputs: Iterable[Variable]) -> dict[Variable, list[Apply]]:
     """For every variable, the nodes that read it (once for each use)."""
+    return readers_in(toposort(outputs))
+
+
+def readers_in(nodes: Iterable[Apply]) -> dict[Variable, list[Apply]]:
+    """For every variable, those of the nodes that read it (once for each use), in their order."""
     result: dict[Variable, list[Apply]] = {}
-    for node in toposort(outputs):
+    for node in nodes:
         for variable in node.inputs:
-            result.setdefault(variable, []).append(node)
+            found = result.get(variable)
+            if found is None:
+                result[variable] = [node]
+            else:
+                found.append(node)
     return result

@@ -15,7 +15,10 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape | None:
     >>> broadcast_shapes([(None, 1), (3,)]), broadcast_shapes([(None,), (4,)]), broadcast_shapes([(2,), (3,)])
     ((None, 3), (4,), None)
     """
-    ndim = max(len(shape) for shape in shapes)
+    first = shapes[0]
+    if shapes.count(first) == len(shapes):
+        return first
+    ndim = max([len(shape) for shape in shapes])
     result: list[int | None] = []
     for axis in range(-ndim, 0):
         sizes = {shape[axis] for shape in shapes if -axis <= len(shape)} - {1}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .. import dtypes
@@ -35,10 +36,8 @@ class Elementwise(Op):
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         """The broadcast shape; ShapeError where sizes clash, GraphTypeError for dtypes that the operation does not take."""
-        arguments = tuple(type.dtype for type in types)
-        _check_dtypes(self.scalar, arguments)
-        shape = broadcast_types(self.scalar, types)
-        return (TensorType(result_dtype(self.scalar, arguments, self.dtype), shape),)
+        dtype = _checked_dtype(self.scalar, tuple([type.dtype for type in types]), self.dtype)
+        return (TensorType(dtype, broadcast_types(self.scalar, types)),)
 
     def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
         """By the table in `ops/elementwise_gradients.py`, summed over what was broadcast."""
@@ -53,6 +52,13 @@ class Elementwise(Op):
 
     def __str__(self) -> str:
         return self.scalar if self.dtype is None else f"{self.scalar}{{{self.dtype}}}"
+
+
+@lru_cache(maxsize=4096)
+def _checked_dtype(scalar: str, arguments: tuple[str, ...], dtype: str | None) -> str:
+    """The result's dtype for arguments of these dtypes; kept, since every node of every graph asks."""
+    _check_dtypes(scalar, arguments)
+    return result_dtype(scalar, arguments, dtype)
 
 
 def _check_dtypes(scalar: str, arguments: tuple[str, ...]) -> None:

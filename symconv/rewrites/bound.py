@@ -33,7 +33,7 @@ def _source(variable: Variable) -> Variable:
     return node.inputs[0] if node is not None and isinstance(node.op, BroadcastTo) else variable
 
 
-@rule(Elementwise)
+@rule(Elementwise, reads=BroadcastTo)
 def drop_broadcast_operand(node: Apply, context: Context) -> Answer:
     """f(broadcast(x), y) = f(x, y); the result is broadcast where nothing else gives it its shape."""
     (result,) = node.outputs
@@ -44,7 +44,7 @@ def drop_broadcast_operand(node: Apply, context: Context) -> Answer:
     return small if small.type == result.type else broadcast_to(small, result.type.static_shape)
 
 
-@rule(DimShuffle)
+@rule(DimShuffle, reads=Elementwise)
 def lift_dimshuffle(node: Apply, context: Context) -> Answer:
     """dimshuffle(f(x, y)) = f(dimshuffle(x), dimshuffle(y))"""
     op: DimShuffle = node.op  # type: ignore[assignment]

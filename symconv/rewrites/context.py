@@ -1,7 +1,6 @@
 """What a rule may ask: the graph at the start of the sweep, readers, constant values, the target."""
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -43,7 +42,7 @@ class Vocabulary:
         variables = list(variables)
         for node in self._new_nodes(variables):
             inputs = [self._seen(variable) for variable in node.inputs]
-            made = self.interner.apply(node.op, inputs, source, [output.type for output in node.outputs])
+            made = self.interner.apply(node.op, inputs, source, node)
             for old, new in zip(node.outputs, made.outputs, strict=True):
                 self._known[old] = new
                 new.name = new.name or old.name
@@ -71,8 +70,7 @@ class Vocabulary:
         if variable.apply is None:
             return self.interner.leaf(variable)
         old = variable.apply
-        inputs, known = [done[each] for each in old.inputs], [output.type for output in old.outputs]
-        made = self.interner.apply(old.op, inputs, old.source, known)
+        made = self.interner.apply(old.op, [done[each] for each in old.inputs], old.source, old)
         self.admit((made,))
         made.outputs[variable.index].name = made.outputs[variable.index].name or variable.name
         return made.outputs[variable.index]
@@ -175,13 +173,15 @@ class Context:
         return frozenset(self.graph.results)
 
     @cached_property
-    def _uses(self) -> Counter[Variable]:
-        uses: Counter[Variable] = Counter()
+    def _uses(self) -> dict[Variable, int]:
+        uses: dict[Variable, int] = {}
         for node in self.graph.nodes:
-            uses.update(node.inputs)
+            for variable in node.inputs:
+                uses[variable] = uses.get(variable, 0) + 1
             for output in node.outputs:
-                uses[output] += 0
-        uses.update(self.graph.results)
+                uses.setdefault(output, 0)
+        for variable in self.graph.results:
+            uses[variable] = uses.get(variable, 0) + 1
         return uses
 
     def intern(self, variable: Variable) -> Variable:

@@ -15,17 +15,18 @@ from collections.abc import Iterator, Mapping
 
 from ..config import config
 from ..errors import InternalError, UserError
-from ..graph import Apply, FunctionGraph, Op, Variable
+from ..graph import Apply, FunctionGraph, Variable
 from ..graph.provenance import Sources, merge_sources
 from ..graph.verify import verify
 from ..target import Target
 from .context import Context, Vocabulary
 from .log import Application, Log, PhaseReport, expression_text
-from .rule import Phase, Replacement, Rule, Skip, Whole, law_name
+from .rule import Kind, Phase, Replacement, Rule, Skip, Whole, kind_of, law_name, op_kind
 
 MAX_SWEEPS = 100
 _MAX_HITS_AT_ONE_NODE = 30
 _MAX_SOURCE_NODES = 16
+_MAX_KINDS = 4  # rules of nodes with more inputs are not sorted by what these are
 logger = logging.getLogger("symconv")
 
 
@@ -50,7 +51,7 @@ class _PhaseRunner:
         self.phase, self.target, self.log = phase, target, log
         self.vocabulary = Vocabulary(graph)
         self.settled: set[Apply] = set()
-        self._rules_by_op: dict[tuple[type[Op], object], tuple[Rule, ...]] = {}
+        self._rules_by_kinds: dict[tuple[Kind, tuple[Kind, ...] | None], tuple[tuple[Rule, bool], ...]] = {}
 
     def to_fixpoint(self, graph: FunctionGraph) -> tuple[FunctionGraph, int]:
         """Sweep until nothing changes; an InternalError after MAX_SWEEPS names the rules that still fire."""
@@ -79,23 +80,30 @@ class _PhaseRunner:
             verify(graph, f"{self.phase.name}, {name}")
         return graph
 
-    def rules_of(self, op: Op) -> tuple[Rule, ...]:
-        """The rules that start at this op, in the phase's order."""
-        key = (type(op), getattr(op, "scalar", None))
-        found = self._rules_by_op.get(key)
+    def rules_of(self, node: Apply) -> tuple[tuple[Rule, bool], ...]:
+        """The rules to try at a node, in the phase's order, each with whether its other fields are yet to be looked at.
+
+        They depend only on the kinds of the node and of its inputs, of which a graph has few combinations.
+        """
+        inputs = node.inputs
+        kinds = tuple([kind_of(each) for each in inputs]) if len(inputs) <= _MAX_KINDS else None
+        key = (op_kind(node.op), kinds)
+        found = self._rules_by_kinds.get(key)
         if found is None:
-            found = tuple(rule for rule in self.phase.rules if _may_start_at(rule, op))
-            self._rules_by_op[key] = found
+            found = tuple((rule, not rule.is_told_by_kind) for rule in self.phase.rules if _may_start_at(rule, *key))
+            self._rules_by_kinds[key] = found
         return found
 
 
-def _may_start_at(rule: Rule, op: Op) -> bool:
-    """By op class and scalar name only; the other fields are looked at when the rule is tried."""
-    if not isinstance(op, rule.root):
+def _may_start_at(rule: Rule, kind: Kind, kinds: tuple[Kind, ...] | None) -> bool:
+    """By the kinds of the node and its inputs (None: not looked at); all else is looked at when the rule is tried."""
+    op_class, scalar = kind
+    if not issubclass(op_class, rule.root):
         return False
     wanted = dict(rule.fields).get("scalar")
-    found = getattr(op, "scalar", None)
-    return wanted is None or (found in wanted if isinstance(wanted, frozenset) else found == wanted)
+    if wanted is not None and not (scalar in wanted if isinstance(wanted, frozenset) else scalar == wanted):
+        return False
+    return kinds is None or rule.may_fit is None or rule.may_fit(kind, kinds)
 
 
 class _Sweep:
@@ -108,8 +116,10 @@ class _Sweep:
 
     def run(self) -> FunctionGraph:
         """The graph after one walk."""
+        settled, memo = self.runner.settled, self.memo
         for node in self.graph.nodes:
-            self._record(node.outputs, self._settle(node))
+            if node not in settled or not memo.keys().isdisjoint(node.inputs):
+                self._record(node.outputs, self._settle(node))
         return self._result()
 
     def replace(self, name: str, replacements: Mapping[Variable, Variable]) -> FunctionGraph:
@@ -137,10 +147,9 @@ class _Sweep:
 
     def _with_new_inputs(self, node: Apply) -> Apply:
         memo = self.memo
-        if not any(variable in memo for variable in node.inputs):
+        if memo.keys().isdisjoint(node.inputs):
             return node
-        inputs, known = [memo.get(each, each) for each in node.inputs], [output.type for output in node.outputs]
-        made = self.runner.vocabulary.interner.apply(node.op, inputs, node.source, known)
+        made = self.runner.vocabulary.interner.apply(node.op, [memo.get(each, each) for each in node.inputs], node.source, node)
         self.runner.vocabulary.admit((made,))
         return made
 
@@ -176,8 +185,8 @@ class _Sweep:
         return None
 
     def _answers(self, node: Apply) -> Iterator[tuple[Rule, Replacement | Skip]]:
-        for rule in self.runner.rules_of(node.op):
-            if rule.starts_at(node.op) and self.runner.log.has_fuel:
+        for rule, has_fields in self.runner.rules_of(node):
+            if (not has_fields or rule.starts_at(node.op)) and self.runner.log.has_fuel:
                 answer = self._asked(rule, node)
                 if answer is not None:
                     yield rule, answer

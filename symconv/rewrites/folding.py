@@ -27,7 +27,7 @@ MAX_ELEMENTS = 1_000_000
 _LEFT_TO_KERNELS = (Conv, MatMul, Random, BroadcastTo)
 
 
-@rule(Op)
+@rule(Op, reads=Constant)
 def fold_integer_constants(node: Apply, context: Context) -> Answer:
     """Shapes, indices and masks: exact, so allowed before floats are brought to stable forms."""
     if any(dtypes.is_float(each.dtype) for each in (*node.inputs, *node.outputs)):
@@ -35,7 +35,7 @@ def fold_integer_constants(node: Apply, context: Context) -> Answer:
     return _folded(node)
 
 
-@rule(Op)
+@rule(Op, reads=Constant)
 def fold_constants(node: Apply, context: Context) -> Answer:
     """op(c₁, c₂, …) = c"""
     return _folded(node)

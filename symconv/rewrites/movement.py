@@ -52,7 +52,7 @@ def _keeps_every_axis(op: DimShuffle, x: Variable) -> bool:
     return len(op.pattern) == op.ndim and all(found == axis or (found is None and size == 1) for found, axis, size in places)
 
 
-@rule(Reshape)
+@rule(Reshape, reads=Reshape)
 def merge_reshapes(node: Apply, context: Context) -> Answer:
     """reshape(reshape(x), s) = reshape(x, s)"""
     x, shape = node.inputs
@@ -89,7 +89,7 @@ def drop_broadcast(node: Apply, context: Context) -> Answer:
     return x if x.type.is_static and x.type == result.type else None
 
 
-@rule(BroadcastTo)
+@rule(BroadcastTo, reads=BroadcastTo)
 def merge_broadcasts(node: Apply, context: Context) -> Answer:
     """broadcast(broadcast(x), s) = broadcast(x, s)"""
     x, shape = node.inputs
@@ -130,7 +130,7 @@ def drop_stop_gradient(node: Apply, context: Context) -> Answer:
     return node.inputs[0]
 
 
-@rule(DimShuffle)
+@rule(DimShuffle, reads=MatMul)
 def transpose_product(node: Apply, context: Context) -> Answer:
     """transpose(A · B) = transpose(B) · transpose(A)"""
     op: DimShuffle = node.op  # type: ignore[assignment]

@@ -11,14 +11,16 @@ value has no other reader, `.called("y")` captures it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..graph import Apply, Op, Variable
+from ..graph import Apply, Constant, Op, Variable
 from ..ops.elementwise import Elementwise
 from ..ops.scalar import SCALAR_OPS
+from ..ops.shape import BroadcastTo, DimShuffle, Reshape
 from .context import Context
+from .rule import Kind
 from .values import is_unstretched, uniform_value
 
 
@@ -82,12 +84,14 @@ class OpPattern(Pattern):
     inputs: tuple[Pattern, ...]
     name: str | None = None
     single_reader: bool = False
+    scalar: str | None = field(init=False, compare=False)
     is_commutative: bool = field(init=False, compare=False)
     has_literals: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         name = dict(self.fields).get("scalar")
         commutes = self.root is Elementwise and name is not None and SCALAR_OPS[name].commutative
+        object.__setattr__(self, "scalar", name)
         object.__setattr__(self, "is_commutative", commutes)
         object.__setattr__(self, "has_literals", any(isinstance(each, Literal) for each in self.inputs))
 
@@ -167,6 +171,26 @@ def _solutions(goals: Goals, bound: dict[str, Variable], context: Context) -> It
         for inputs in _orders(pattern, variable.apply):
             if _may_fit(pattern, inputs) and _literals_shape_nothing(pattern, inputs, variable.apply):
                 yield from _solutions((*zip(pattern.inputs, inputs, strict=True), *rest), bound, context)
+
+
+_MAYBE_UNIFORM = (Constant, BroadcastTo, DimShuffle, Reshape)
+
+
+def fits_kinds(pattern: OpPattern, kind: Kind, kinds: Sequence[Kind]) -> bool:
+    """Whether a node of this kind whose inputs are of these kinds can fit at all: what can be told before looking at the node."""
+    if not _fits_kind(pattern, kind) or len(kinds) != len(pattern.inputs):
+        return False
+    orders = (kinds, kinds[::-1]) if pattern.is_commutative else (kinds,)
+    return any(all(map(_fits_kind, pattern.inputs, order)) for order in orders)
+
+
+def _fits_kind(pattern: Pattern, kind: Kind) -> bool:
+    found, scalar = kind
+    if isinstance(pattern, Literal):
+        return issubclass(found, _MAYBE_UNIFORM) or (issubclass(found, Elementwise) and scalar == "cast")
+    if isinstance(pattern, OpPattern):
+        return issubclass(found, pattern.root) and pattern.scalar in (None, scalar)
+    return True
 
 
 def _fits(pattern: OpPattern, node: Apply | None) -> bool:

@@ -15,11 +15,12 @@ kernels): a `whole` function maps variables of the graph to their replacements i
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..graph import Apply, Op, Variable
+from ..graph import Apply, Constant, Op, Variable
 
 if TYPE_CHECKING:
     from .context import Context
@@ -39,14 +40,41 @@ Answer = Replacement | Skip | None
 Rewriter = Callable[..., Answer]
 
 
+Kind = tuple[type, str | None]
+"""What made a variable, as far as rules are sorted by it: an op class and the scalar operation's name; `Constant` or `Variable`."""
+
+
+def op_kind(op: Op) -> Kind:
+    """The kind of an op's results."""
+    return type(op), getattr(op, "scalar", None)
+
+
+def kind_of(variable: Variable) -> Kind:
+    """What made a variable."""
+    node = variable.apply
+    return op_kind(node.op) if node is not None else (Constant if isinstance(variable, Constant) else Variable, None)
+
+
+KindTest = Callable[[Kind, Sequence[Kind]], bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One law: its name, the op class (and fields) of the node it starts from, and the function."""
+    """One law: its name, the op class (and fields) of the node it starts from, and the function.
+
+    `may_fit(kind, kinds)` rejects nodes early: by what made the node's inputs no match can come.
+    """
 
     name: str
     root: type[Op]
     fields: tuple[tuple[str, Any], ...]
     function: Rewriter
+    may_fit: KindTest | None = None
+
+    @property
+    def is_told_by_kind(self) -> bool:
+        """Whether the op's class and scalar tell all that `starts_at` asks."""
+        return all(name == "scalar" for name, _ in self.fields)
 
     def starts_at(self, op: Op) -> bool:
         """Whether nodes of this op are offered to the rule; a field may be given as a set of allowed values."""
@@ -60,24 +88,33 @@ def _allowed(found: Any, wanted: Any) -> bool:
     return found in wanted if isinstance(wanted, frozenset) else bool(found == wanted)
 
 
-def rule(root: type[Op], **fields: Any) -> Callable[[Rewriter], Rule]:
+def rule(root: type[Op], reads: type | None = None, **fields: Any) -> Callable[[Rewriter], Rule]:
     """Declare `function(node, context)` as the rule for nodes of one op class, perhaps with fixed fields.
 
-    A field given as a set means one of its members: `@rule(Elementwise, scalar={"add", "sub"})`.
+    A field given as a set means one of its members: `@rule(Elementwise, scalar={"add", "sub"})`.  `reads` is an op class (or
+    `Constant`): the rule wants only nodes with an input of that kind, and those without inputs.
     """
+    may_fit = None if reads is None else partial(_reads_one, reads)
     wanted = tuple((name, frozenset(value) if isinstance(value, set) else value) for name, value in fields.items())
 
     def declare(function: Rewriter) -> Rule:
-        return Rule(law_name(function), root, wanted, function)
+        return Rule(law_name(function), root, wanted, function, may_fit)
 
     return declare
 
 
+def _reads_one(wanted: type, kind: Kind, kinds: Sequence[Kind]) -> bool:
+    return not kinds or any(issubclass(found, wanted) for found, _ in kinds)
+
+
 def law(*patterns: OpPattern) -> Callable[[Callable[[Match], Answer]], Rule]:
     """Declare `function(match)` as the rule for nodes that fit one of the patterns (all with roots of one op class)."""
-    from .pattern import match_pattern
+    from .pattern import fits_kinds, match_pattern
 
     root, fields = patterns[0].root, _common_fields(patterns)
+
+    def may_fit(kind: Kind, kinds: Sequence[Kind]) -> bool:
+        return any(fits_kinds(pattern, kind, kinds) for pattern in patterns)
 
     def declare(function: Callable[[Match], Answer]) -> Rule:
         def try_patterns(node: Apply, context: Context) -> Answer:
@@ -91,7 +128,7 @@ def law(*patterns: OpPattern) -> Callable[[Callable[[Match], Answer]], Rule]:
                         return answer
             return declined
 
-        return Rule(law_name(function), root, fields, try_patterns)
+        return Rule(law_name(function), root, fields, try_patterns, may_fit)
 
     return declare
 

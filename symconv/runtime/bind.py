@@ -89,7 +89,7 @@ class _Binder:
         results = self._folded(node, inputs)
         if results is None:
             types = self._types(node, inputs)
-            results = self.interner.apply(node.op, inputs, node.source, types).outputs
+            results = self.interner.apply(node.op, inputs, node.source, types=types).outputs
             for old, new in zip(node.outputs, results, strict=True):
                 new.name = new.name or old.name
         self.memo.update(zip(node.outputs, results, strict=True))
