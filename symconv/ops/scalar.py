@@ -171,6 +171,17 @@ class Instruction:
     dtype: str
     value: float | int | bool | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same instruction; 0.0 and -0.0 are not the same value, since 1 divided by them differs."""
+        return isinstance(other, Instruction) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        negative_zero = isinstance(self.value, float) and self.value == 0 and math.copysign(1, self.value) < 0
+        return self.op, self.args, self.dtype, self.value, negative_zero
+
     def __str__(self) -> str:
         if self.op == "constant":
             return f"{self.value!r}:{self.dtype}"
