@@ -81,7 +81,16 @@ def index_array(raw: Any) -> Variable:
     array = constant(raw, "int64") if isinstance(raw, (list, tuple)) and not raw else as_variable(raw)
     if dtypes.is_float(array.dtype):
         raise GraphTypeError(explain_error("an index is made of integers", f"{array!r} of type {array.type}", "cast it"))
-    return array if array.dtype == "bool" else array.astype("int64")
+    return array if array.dtype == "bool" else _as_int64(array)
+
+
+def _as_int64(index: Variable) -> Variable:
+    """An index as int64; uint64 ones past its end stay past the end of every axis (wrapped they would count from the end)."""
+    if index.dtype != "uint64":
+        return index.astype("int64")
+    from .elementwise import minimum
+
+    return minimum(index, constant(np.iinfo(np.int64).max, "uint64")).astype("int64")
 
 
 def _mask_positions(mask: Variable, x: TensorType) -> list[Variable]:
@@ -102,7 +111,7 @@ def _integer(raw: Any, what: str) -> int | Variable:
         if raw.ndim or not dtypes.is_integer(raw.dtype):
             raise GraphTypeError(explain_error(f"{what} is an integer scalar", f"{raw!r} of type {raw.type}"))
         value = known_scalar(raw)
-        return raw.astype("int64") if value is None else value
+        return _as_int64(raw) if value is None else value
     if isinstance(raw, (bool, np.bool_)) or not hasattr(raw, "__index__"):
         raise GraphTypeError(explain_error(f"{what} is an int or an integer scalar", f"{raw!r} ({type(raw).__name__})"))
     return int(raw.__index__())

@@ -201,7 +201,8 @@ def _loses_nothing(array: Array, wanted: np.dtype[Any], plain: bool) -> bool:
 
 def _integers_exact(array: Array, wanted: np.dtype[Any]) -> bool:
     """Whether every integer stays itself as a float; one that rounds up past its dtype's end does not."""
-    floats = array.astype(wanted)
+    with np.errstate(over="ignore"):
+        floats = array.astype(wanted)
     limit = 2.0 ** (8 * array.dtype.itemsize - (array.dtype.kind == "i"))
     inside = np.isfinite(floats) & (floats.astype(np.float64) < limit)
     return bool(np.all(inside)) and bool(np.all(floats.astype(array.dtype) == array))
