@@ -1,0 +1,1 @@
+"""Parts of the comparison with other libraries on the CPU; `benchmarks/cpu.py` is the program."""

@@ -1,0 +1,96 @@
+"""The networks in symconv's words: parameters are shared variables; one compiled function for inference, one for a step."""
+from __future__ import annotations
+
+from typing import Any
+
+import symconv as sc
+import symconv.tensor as T
+from symconv.tensor import nnet
+
+from .architectures import IMAGE, NETWORKS
+from .parameters import EPSILON, MOMENTUM_OF_STATISTICS, Parameters
+
+
+class SymconvWords:
+    """Words that build symconv's expressions; in training `updates` collects the new running statistics."""
+
+    def __init__(self, parameters: Parameters, training: bool) -> None:
+        self.trained = {name: sc.shared(array, name, shape=array.shape) for name, array in parameters.trained.items()}
+        self.statistics = {name: sc.shared(array, name, shape=array.shape) for name, array in parameters.statistics.items()}
+        self.training = training
+        self.updates: list[tuple[sc.SharedVariable, sc.Variable]] = []
+
+    def conv(self, x: Any, name: str, filters: int, size: int, stride: int = 1, padding: int = 0, groups: int = 1,
+             bias: bool = False) -> Any:
+        """A convolution without flip."""
+        y = nnet.conv_fprop(x, self.trained[f"{name}.weight"], stride=stride, padding=padding, groups=groups)
+        return y + self.trained[f"{name}.bias"].dimshuffle("x", 0, "x", "x") if bias else y
+
+    def batch_norm(self, x: Any, name: str) -> Any:
+        """By the batch's statistics in training, by the running ones else."""
+        scale, shift = self.trained[f"{name}.weight"], self.trained[f"{name}.bias"]
+        mean, var = self.statistics[f"{name}.mean"], self.statistics[f"{name}.var"]
+        if not self.training:
+            return nnet.batch_normalization_test(x, scale, shift, mean, var, "spatial", EPSILON)
+        out, _, _, new_mean, new_var = nnet.batch_normalization_train(x, scale, shift, "spatial", EPSILON, MOMENTUM_OF_STATISTICS,
+                                                                      mean, var)
+        self.updates += [(mean, new_mean), (var, new_var)]
+        return out
+
+    def dense(self, x: Any, name: str, units: int) -> Any:
+        """x·weight + bias."""
+        return T.dot(x, self.trained[f"{name}.weight"]) + self.trained[f"{name}.bias"]
+
+    def max_pool(self, x: Any, size: int, stride: int, padding: int = 0) -> Any:
+        """Maxima of square windows."""
+        return nnet.max_pool_2d(x, size, stride, padding)
+
+    def relu(self, x: Any) -> Any:
+        """max(x, 0)."""
+        return nnet.relu(x)
+
+    def relu6(self, x: Any) -> Any:
+        """min(max(x, 0), 6)."""
+        return T.clip(x, 0, 6)
+
+    def tanh(self, x: Any) -> Any:
+        """tanh x."""
+        return T.tanh(x)
+
+    def flatten(self, x: Any) -> Any:
+        """All axes but the first joined."""
+        return x.flatten(2)
+
+    def mean_of_pixels(self, x: Any) -> Any:
+        """The mean over the image."""
+        return nnet.global_average_pool(x)
+
+    def channels(self, x: Any) -> int:
+        """How many channels x has."""
+        return int(x.type.shape[1])
+
+
+def inference(network: str, parameters: Parameters, batch: int, profile: bool = False) -> sc.Function:
+    """images → scores."""
+    images = T.tensor("images", "float32", (batch, *IMAGE[network]))
+    scores = NETWORKS[network](SymconvWords(parameters, training=False), images)
+    return sc.compile([images], scores, name=f"{network}_inference", profile=profile)
+
+
+def training_step(network: str, parameters: Parameters, batch: int, learning_rate: float, momentum: float,
+                  profile: bool = False) -> sc.Function:
+    """(images, labels) → loss, with SGD's updates of the parameters and the updates of the running statistics."""
+    images = T.tensor("images", "float32", (batch, *IMAGE[network]))
+    labels = T.tensor("labels", "int64", (batch,))
+    words = SymconvWords(parameters, training=True)
+    loss = nnet.softmax_cross_entropy(NETWORKS[network](words, images), labels).mean()
+    trained = list(words.trained.values())
+    updates = list(words.updates)
+    for parameter, gradient in zip(trained, sc.grad(loss, trained), strict=True):
+        if momentum:
+            velocity = sc.shared(0 * parameter.get_value(), f"velocity of {parameter.name}", shape=parameter.static_shape)
+            step = momentum * velocity + gradient
+            updates += [(velocity, step), (parameter, parameter - learning_rate * step)]
+        else:
+            updates.append((parameter, parameter - learning_rate * gradient))
+    return sc.compile([images, labels], loss, updates=updates, name=f"{network}_step", profile=profile)
