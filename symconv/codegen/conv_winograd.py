@@ -19,8 +19,11 @@ _DEPTH = 64
 _SHARED_BYTES = 6 * 1024 * 1024
 """What the data of all tiles may take for them to be made first and shared: a part of the third cache."""
 
-_DATA_BYTES = 320 * 1024
-"""What the data of one task's own tiles may take of the second cache."""
+_OWN_BYTES = 450 * 1024
+"""What a task's own tiles or weights may take of the second cache."""
+
+_WEIGHT_BYTES = 2 * 1024 * 1024
+"""All weights are read for each task of tiles: for each so many bytes of them a task takes one more panel, up to 4."""
 
 PRODUCT_SHARE = 0.75
 """Share of the peak at which the products run, measured with 64 to 256 channels."""
@@ -137,7 +140,7 @@ def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int) ->
     data_plane = (geometry.channels + 1) * panel
     weight_plane = align((geometry.channels * tile.rows + tile.lanes) * tile.itemsize) // tile.itemsize
     panel_bytes = points * data_plane * tile.itemsize
-    shared, block_rows, block_panels = choose_blocks(panels, row_tiles, panel_bytes, threads)
+    shared, block_rows, block_panels = choose_blocks(panels, row_tiles, panel_bytes, points * weight_plane * tile.itemsize, threads)
     weights_first = not shared or block_panels < panels
     product_plane = block_rows * tile.rows * block_panels * panel + panel
     blocks = -(-row_tiles // block_rows)
@@ -149,12 +152,16 @@ def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int) ->
         own + (0 if weights_first else block_weights) + (0 if shared else block_panels * points * data_plane))
 
 
-def choose_blocks(panels: int, row_tiles: int, panel_bytes: int, threads: int) -> tuple[bool, int, int]:
-    """Whether data are shared, and how many register tiles of channels and panels of tiles a task works on at once."""
-    if panels * panel_bytes <= _SHARED_BYTES and panels < 4 * threads:
-        return True, parts_of(row_tiles, max(4 * threads, -(-row_tiles // 4))), panels
-    most = max(1, min(_DATA_BYTES // panel_bytes, -(-panels // (4 * threads))))
-    return False, parts_of(row_tiles, -(-row_tiles // 4)), most
+def choose_blocks(panels: int, row_tiles: int, panel_bytes: int, row_bytes: int, threads: int) -> tuple[bool, int, int]:
+    """Whether data are shared, and how many register tiles of channels and panels of tiles a task works on at once.
+
+    `panel_bytes` are those of a panel's data, `row_bytes` those of a register tile's weights.
+    """
+    if panels * panel_bytes <= _SHARED_BYTES and 2 * panels < row_tiles:
+        most = max(1, min(4, _OWN_BYTES // row_bytes))
+        return True, parts_of(row_tiles, max(-(-row_tiles // most), min(4 * threads, row_tiles // 2))), panels
+    wanted = max(_OWN_BYTES // panel_bytes, min(4, row_tiles * row_bytes // _WEIGHT_BYTES), 1)
+    return False, parts_of(row_tiles, -(-row_tiles // 4)), max(1, min(wanted, panels // (4 * threads)))
 
 
 def parts_of(size: int, parts: int) -> int:
