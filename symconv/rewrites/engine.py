@@ -21,12 +21,11 @@ from ..graph.verify import verify
 from ..target import Target
 from .context import Context, Vocabulary
 from .log import Application, Log, PhaseReport, expression_text
-from .rule import Kind, Phase, Replacement, Rule, Skip, Whole, kind_of, law_name, op_kind
+from .rule import Phase, Replacement, Rule, Skip, Whole, law_name
 
 MAX_SWEEPS = 100
 _MAX_HITS_AT_ONE_NODE = 30
 _MAX_SOURCE_NODES = 16
-_MAX_KINDS = 4  # rules of nodes with more inputs are not sorted by what these are
 logger = logging.getLogger("symconv")
 
 
@@ -45,13 +44,12 @@ def run_phase(graph: FunctionGraph, phase: Phase, target: Target, log: Log) -> F
 
 
 class _PhaseRunner:
-    """The state of one phase: which rules start where, which nodes have settled."""
+    """The state of one phase: what is interned, which nodes have settled."""
 
     def __init__(self, graph: FunctionGraph, phase: Phase, target: Target, log: Log) -> None:
         self.phase, self.target, self.log = phase, target, log
         self.vocabulary = Vocabulary(graph)
         self.settled: set[Apply] = set()
-        self._rules_by_kinds: dict[tuple[Kind, tuple[Kind, ...] | None], tuple[tuple[Rule, bool], ...]] = {}
 
     def to_fixpoint(self, graph: FunctionGraph) -> tuple[FunctionGraph, int]:
         """Sweep until nothing changes; an InternalError after MAX_SWEEPS names the rules that still fire."""
@@ -79,31 +77,6 @@ class _PhaseRunner:
         if config.verify:
             verify(graph, f"{self.phase.name}, {name}")
         return graph
-
-    def rules_of(self, node: Apply) -> tuple[tuple[Rule, bool], ...]:
-        """The rules to try at a node, in the phase's order, each with whether its other fields are yet to be looked at.
-
-        They depend only on the kinds of the node and of its inputs, of which a graph has few combinations.
-        """
-        inputs = node.inputs
-        kinds = tuple([kind_of(each) for each in inputs]) if len(inputs) <= _MAX_KINDS else None
-        key = (op_kind(node.op), kinds)
-        found = self._rules_by_kinds.get(key)
-        if found is None:
-            found = tuple((rule, not rule.is_told_by_kind) for rule in self.phase.rules if _may_start_at(rule, *key))
-            self._rules_by_kinds[key] = found
-        return found
-
-
-def _may_start_at(rule: Rule, kind: Kind, kinds: tuple[Kind, ...] | None) -> bool:
-    """By the kinds of the node and its inputs (None: not looked at); all else is looked at when the rule is tried."""
-    op_class, scalar = kind
-    if not issubclass(op_class, rule.root):
-        return False
-    wanted = dict(rule.fields).get("scalar")
-    if wanted is not None and not (scalar in wanted if isinstance(wanted, frozenset) else scalar == wanted):
-        return False
-    return kinds is None or rule.may_fit is None or rule.may_fit(kind, kinds)
 
 
 class _Sweep:
@@ -185,7 +158,7 @@ class _Sweep:
         return None
 
     def _answers(self, node: Apply) -> Iterator[tuple[Rule, Replacement | Skip]]:
-        for rule, has_fields in self.runner.rules_of(node):
+        for rule, has_fields in self.runner.phase.candidates(node):
             if (not has_fields or rule.starts_at(node.op)) and self.runner.log.has_fuel:
                 answer = self._asked(rule, node)
                 if answer is not None:

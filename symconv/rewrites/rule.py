@@ -16,7 +16,7 @@ kernels): a `whole` function maps variables of the graph to their replacements i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,9 @@ from ..graph import Apply, Constant, Op, Variable
 if TYPE_CHECKING:
     from .context import Context
     from .pattern import Match, OpPattern
+
+
+_MAX_KINDS = 4  # rules of nodes with more inputs are not sorted by what these are
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,8 @@ class Phase:
     name: str
     rules: tuple[Rule, ...] = ()
     whole: tuple[Whole, ...] = ()
+    _candidates: dict[tuple[Kind, tuple[Kind, ...] | None], tuple[tuple[Rule, bool], ...]] = field(
+        default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,5 +171,32 @@ class Phase:
             inside = include is None or name in include or self.name in include
             return inside and name not in exclude and self.name not in exclude
 
+        if all(map(wanted, self.names)):
+            return self
         return Phase(self.name, tuple(rule for rule in self.rules if wanted(rule.name)),
                      tuple(function for function in self.whole if wanted(law_name(function))))
+
+    def candidates(self, node: Apply) -> tuple[tuple[Rule, bool], ...]:
+        """The rules to try at a node, in the phase's order, each with whether its other fields are yet to be looked at.
+
+        They depend only on the kinds of the node and of its inputs, of which graphs have few combinations.
+        """
+        inputs = node.inputs
+        kinds = tuple([kind_of(each) for each in inputs]) if len(inputs) <= _MAX_KINDS else None
+        key = (op_kind(node.op), kinds)
+        found = self._candidates.get(key)
+        if found is None:
+            found = tuple((rule, not rule.is_told_by_kind) for rule in self.rules if _may_start_at(rule, *key))
+            self._candidates[key] = found
+        return found
+
+
+def _may_start_at(rule: Rule, kind: Kind, kinds: tuple[Kind, ...] | None) -> bool:
+    """By the kinds of the node and its inputs (None: not looked at); all else is looked at when the rule is tried."""
+    op_class, scalar = kind
+    if not issubclass(op_class, rule.root):
+        return False
+    wanted = dict(rule.fields).get("scalar")
+    if wanted is not None and not (scalar in wanted if isinstance(wanted, frozenset) else scalar == wanted):
+        return False
+    return kinds is None or rule.may_fit is None or rule.may_fit(kind, kinds)
