@@ -5,7 +5,7 @@
 """
 from __future__ import annotations
 
-from . import errors, tensor
+from . import errors, optimizers, tensor
 from .config import config
 from .errors import BackendError, InternalError, SymconvError, UserError
 from .graph import TensorType, Variable
@@ -24,4 +24,4 @@ __version__ = "0.1.0"
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
            "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",
-           "grad", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]
+           "grad", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]

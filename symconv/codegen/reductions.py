@@ -1,9 +1,11 @@
 """Reduction kernels: sum, prod, max, min, any, all of what a scalar program gives, over any axes of inputs with any strides.
 
 Three loop structures, by what the innermost loop is: a kept axis ("columns": a row of accumulators), a long reduced axis
-("lanes": as many accumulators as fill vector registers), a short reduced axis ("short": one accumulator).  Float sums and
-products are accumulated in double.  A reduction to few results is split into parts; how many depends on the sizes only,
-and parts are combined in order, so that the result does not depend on the number of threads.
+("lanes": as many accumulators as fill vector registers; what is computed first, beyond plain arithmetic, goes through a small
+buffer, because compilers do not vectorise choices and lanes in one loop), a short reduced axis ("short": one accumulator).
+Float sums and products are accumulated in double.  A reduction to few results is split into parts; how many depends on the
+sizes only, and parts are combined in order, so that the result does not depend on the number of threads.  Several reductions
+of the same elements (`ReduceMany`) go through the same loops together, each with accumulators of its own.
 """
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import InternalError
 from ..graph import Op
+from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import ArgReduce, Reduce
 from ..ops.scalar import ScalarProgram
 from ..target import Target
@@ -26,14 +29,17 @@ from .helpers import SUFFIXES
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
 from .loops import LoopNest, broadcast_strides, collapse
-from .scalar_printer import cast_expression, compute_type, literal, print_program, program_cost, stored
+from .scalar_printer import cast_expression, compute_type, literal, print_program, program_cost, storage_type, stored
 from .templates import render_kernel
 
 WIDTH = 512  # columns that one task keeps accumulators for
-LANES = 32
+LANES = (32, 16, 16, 8)  # accumulators of each result, for one, two, … results: together they should fit the registers
+BLOCK = 256  # elements that are computed together before they are accumulated
 SHORT = 64  # reduced elements below which one accumulator is quickest
 PART_ELEMENTS = 32768
 MOST_TASKS = 64
+_STRAIGHT = frozenset({"constant", "cast", "add", "sub", "mul", "neg", "square", "abs"})  # vectorised together with lanes
+_PARTIAL_BYTES = 8  # of the widest accumulator, so that partial results of any dtype are aligned
 
 
 class GeneratedReduction(Implementation):
@@ -50,14 +56,16 @@ class GeneratedReduction(Implementation):
         return sum(operand.nbytes for operand in (*problem.inputs, *problem.outputs)) / (5e9 * max(1, target.threads))
 
     def build(self, problem: Problem, target: Target) -> Kernel:
-        """The kernel for the op's kind, axes and prologue."""
+        """The kernel for the op's kinds, axes and program."""
         op = problem.op
-        if not isinstance(op, Reduce):
+        if isinstance(op, ReduceMany):
+            parts, program = op.parts, op.program
+        elif isinstance(op, Reduce):
+            parts, program = (op,), op.prologue or ScalarProgram((problem.inputs[0].dtype,), (), (0,))
+        else:
             raise InternalError(f"{op} is no reduction")
-        program = op.prologue or ScalarProgram((problem.inputs[0].dtype,), (), (0,))
-        nest = reduction_nest(problem.inputs, op.axes)
-        accumulation = accumulation_of(op, program)
-        return _Reduction(program, nest, accumulation, problem).kernel()
+        accumulations = [accumulation_of(part, dtype) for part, dtype in zip(parts, program.output_dtypes, strict=True)]
+        return _Reduction(program, reduction_nest(problem.inputs, op.axes), accumulations, problem).kernel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +76,20 @@ class Accumulation:
     dtype: str
     identity: str
 
-    def combine(self, value: str, dtype: str) -> str:
-        """C expression of `so_far` with one more value of a dtype."""
+    def combine(self, so_far: str, value: str, dtype: str) -> str:
+        """C expression of what is accumulated so far with one more value of a dtype."""
         c_type, suffix = compute_type(self.dtype), SUFFIXES[self.dtype]
         value = f"({value} != 0)" if self.dtype == "bool" and dtype != "bool" else cast_expression(value, dtype, self.dtype)
         if self.kind in ("sum", "prod"):
-            text = f"so_far {'+' if self.kind == 'sum' else '*'} {value}"
+            text = f"{so_far} {'+' if self.kind == 'sum' else '*'} {value}"
             return text if dtypes.is_float(self.dtype) else f"({c_type})({text})"
         if self.dtype == "bool":
-            return f"so_far {'|' if self.kind in ('any', 'max') else '&'} {value}"
-        return f"sc_{'maximum' if self.kind == 'max' else 'minimum'}_{suffix}({value}, so_far)"
+            return f"{so_far} {'|' if self.kind in ('any', 'max') else '&'} {value}"
+        return f"sc_{'maximum' if self.kind == 'max' else 'minimum'}_{suffix}({value}, {so_far})"
 
 
-def accumulation_of(op: Reduce, program: ScalarProgram) -> Accumulation:
-    """Where and how the op's values are accumulated."""
-    (value,) = program.output_dtypes
+def accumulation_of(op: Reduce, value: str) -> Accumulation:
+    """Where and how the op's values, of dtype `value`, are accumulated."""
     if op.kind in ("sum", "prod"):
         dtype = "float64" if dtypes.is_float(op.dtype) else op.dtype
         return Accumulation(op.kind, dtype, literal(0 if op.kind == "sum" else 1, dtype))
@@ -122,8 +129,10 @@ def reduction_nest(inputs: Sequence[Operand], axes: Sequence[int]) -> LoopNest:
 class _Reduction:
     """One reduction kernel in the making."""
 
-    def __init__(self, program: ScalarProgram, nest: LoopNest, accumulation: Accumulation, problem: Problem) -> None:
-        self.program, self.nest, self.accumulation, self.problem = program, nest, accumulation, problem
+    def __init__(self, program: ScalarProgram, nest: LoopNest, accumulations: Sequence[Accumulation],
+                 problem: Problem) -> None:
+        self.program, self.nest, self.accumulations, self.problem = program, nest, accumulations, problem
+        self.lanes = LANES[min(len(accumulations), len(LANES)) - 1]
         self.inner = nest.rank - 1
         self.is_column = nest.strides[0][-1] != 0
         self.reduced = [axis for axis in range(nest.rank) if nest.strides[0][axis] == 0]
@@ -142,14 +151,14 @@ class _Reduction:
         context = self._context(structure)
         for name, value in (("parts", parts), ("part_size", part_size), ("n_out", n_out)):
             self.accesses.number(name, value)
-        kind, dtype = self.accumulation.kind, self.program.output_dtypes[0]
+        kind, dtype = "_".join(each.kind for each in self.accumulations), self.program.output_dtypes[0]
         prologue = f"_of_{label(self.program)}" if self.program.body else ""
         name = f"sc_{kind}{prologue}_{SUFFIXES[dtype]}_{self.nest.rank}d_{structure}"
         source = render_kernel("reduction.c.j2", name=name, sizes=self.accesses.names, **context)
         operands = (*self.problem.inputs, *self.problem.outputs)
         return Kernel(name, source, tuple(self.accesses.values),
-                      workspace_bytes=parts * n_out * dtypes.itemsize(self.accumulation.dtype) if parts > 1 else 0,
-                      flops=self.nest.total * (1 + len(self.program.body)),
+                      workspace_bytes=parts * n_out * _PARTIAL_BYTES * len(self.accumulations) if parts > 1 else 0,
+                      flops=self.nest.total * (len(self.accumulations) + len(self.program.body)),
                       bytes=sum(operand.nbytes for operand in operands))
 
     def _structure(self) -> str:
@@ -168,56 +177,77 @@ class _Reduction:
         parts = max(1, min(size, MOST_TASKS // max(1, tasks), self.nest.total // PART_ELEMENTS))
         part_size = max(1, -(-size // parts))
         if self.split == self.inner:
-            part_size = -(-part_size // LANES) * LANES
+            part_size = -(-part_size // self.lanes) * self.lanes
         return max(1, -(-size // part_size)), part_size
 
     def _context(self, structure: str) -> dict[str, object]:
         loops = [axis for axis in self.reduced if axis != self.inner]
         indexes = {axis: f"i{axis}" for axis in range(self.nest.rank - 1)}
-        element = {"columns": "start + c", "lanes": "i + lane", "short": "i"}[structure]
-        before, body, value = self._statements(indexes, element)
+        is_buffered = structure == "lanes" and not all(step.op in _STRAIGHT for step in self.program.body)
+        element = {"columns": "start + c", "lanes": "block + i" if is_buffered else "i + lane", "short": "i"}[structure]
+        before, body, values = self._statements(indexes, element)
         output = {axis: f"i{axis}" for axis in self.kept} | ({self.inner: "start + c"} if self.is_column else {})
         sizes = self.accesses.sizes
-        return {"summary": self._summary(), "declarations": self.accesses.declarations(), "before": before, "body": body,
+        return {"summary": self._summary(), "declarations": self._declarations(), "before": before, "body": body,
                 "kept": [{"index": f"i{axis}", "size": sizes[axis]} for axis in self.kept],
                 "reduced": [{"index": f"i{axis}", "start": start, "end": end}
                             for axis in loops for start, end in [self._range(axis)]],
                 "split": sizes[self.split] if self.split is not None else "1",
                 "inner": sizes[-1], "inner_start": self._range(self.inner)[0], "inner_end": self._range(self.inner)[1],
-                "column": self.is_column, "width": WIDTH, "lanes": LANES if structure == "lanes" else 0,
-                "accumulator": compute_type(self.accumulation.dtype), "identity": self.accumulation.identity,
-                "combined": self.accumulation.combine(value, self.program.output_dtypes[0]),
-                "joined": self.accumulation.combine("value", self.accumulation.dtype),
-                "finished": self._finished(), "at": self.accesses.offset(0, output), "total": " * ".join(sizes),
+                "column": self.is_column, "width": WIDTH,
+                "lanes": self.lanes if structure == "lanes" else 0, "results": self._results(values, is_buffered),
+                "block": BLOCK if is_buffered else 0,
+                "partial_bytes": _PARTIAL_BYTES, "at": self.accesses.offset(0, output), "total": " * ".join(sizes),
                 "threshold": max(1024, PARALLEL_ELEMENTS // max(1, 1 + program_cost(self.program)))}
 
     def _range(self, axis: int) -> tuple[str, str]:
         """First and last turn of a reduced loop: those of the part where the loop is split."""
         return ("part_start", "part_end") if axis == self.split else ("0", self.accesses.sizes[axis])
 
-    def _finished(self) -> str:
-        dtype = self.problem.outputs[0].dtype
-        source = self.accumulation.dtype
-        if dtype in ("float16", "bfloat16"):
-            return stored(dtype, "so_far" if source == "float32" else "(float)so_far")
-        return cast_expression("so_far", source, dtype)
+    def _declarations(self) -> list[str]:
+        """The typed pointers, without their values; only the first output is one of the accesses, for all are alike."""
+        first, *inputs = self.accesses.declarations()
+        others = [f"{storage_type(operand.dtype)} *const out{number}"
+                  for number, operand in enumerate(self.problem.outputs) if number]
+        return [first, *others, *inputs]
 
-    def _statements(self, indexes: dict[int, str], element: str) -> tuple[list[str], list[str], str]:
-        """Lines before the innermost loop, lines of its body, and the C name of the value to be reduced."""
+    def _results(self, values: Sequence[str], is_buffered: bool) -> list[dict[str, str]]:
+        """For each result how its values are accumulated, as C; `n` tells its variables from those of the others."""
+        rows = zip(self.accumulations, values, self.program.output_dtypes, self.problem.outputs, strict=True)
+        many = len(self.accumulations) > 1
+        return [{"n": n, "number": str(number), "accumulator": compute_type(each.dtype), "identity": each.identity,
+                 "value": value, "type": compute_type(dtype),
+                 "combined": each.combine(f"so_far{n}", f"values{n}[i + lane]" if is_buffered else value, dtype),
+                 "joined": each.combine(f"so_far{n}", "value", each.dtype),
+                 "finished": _finished(f"so_far{n}", each.dtype, output.dtype)}
+                for number, (each, value, dtype, output) in enumerate(rows) for n in [str(number) if many else ""]]
+
+    def _statements(self, indexes: dict[int, str], element: str) -> tuple[list[str], list[str], Sequence[str]]:
+        """Lines before the innermost loop, lines of its body, and the C names of the values to be reduced."""
         before: list[str] = []
         body: list[str] = []
         for array in range(1, len(self.accesses.arrays)):
             before.append(self.accesses.row(array, indexes))
             (before if self.accesses.is_repeated(array) else body).append(self.accesses.reading(array, element))
         printed = print_program(self.program, [f"x{number}" for number in range(len(self.program.inputs))])
-        return before, [*body, *printed.lines], printed.outputs[0]
+        return before, [*body, *printed.lines], printed.outputs
 
     def _summary(self) -> str:
         loops = " ".join("reduced" if axis in self.reduced else "kept" for axis in range(self.nest.rank))
         text = str(self.program) if len(self.program.body) <= 12 else label(self.program)
-        return (f"{self.accumulation.kind} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: "
-                f"{loops}; accumulated in {self.accumulation.dtype}]")
+        kinds = ", ".join(each.kind for each in self.accumulations)
+        kept = ", ".join(dict.fromkeys(each.dtype for each in self.accumulations))
+        return (f"{kinds} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: {loops}; "
+                f"accumulated in {kept}]")
+
+
+def _finished(so_far: str, source: str, dtype: str) -> str:
+    """An accumulated value as an element of the result."""
+    if dtype in ("float16", "bfloat16"):
+        return stored(dtype, so_far if source == "float32" else f"(float){so_far}")
+    return cast_expression(so_far, source, dtype)
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Reduce: (GeneratedReduction(),),
+                                                               ReduceMany: (GeneratedReduction(),),
                                                                ArgReduce: (GeneratedArgReduction(),)}

@@ -59,11 +59,7 @@ def make_network(seed: int = 0) -> Network:
     logits = scores(images, parameters)
     loss = nnet.softmax_cross_entropy(logits, labels).mean()
     loss.name = "loss"
-    updates = []
-    for parameter, gradient in zip(parameters, sc.grad(loss, parameters), strict=True):
-        velocity = sc.shared(np.zeros_like(parameter.get_value()), f"velocity_{parameter.name}", shape=parameter.static_shape)
-        step = MOMENTUM * velocity - learning_rate * gradient
-        updates += [(velocity, step), (parameter, parameter + step)]
+    updates = sc.optimizers.momentum(loss, parameters, learning_rate, MOMENTUM)
     train = sc.compile([images, labels], loss, updates=updates, name="train")
     predict = sc.compile([images], logits.argmax(axis=1), name="predict")
     return Network(parameters, learning_rate, train, predict)

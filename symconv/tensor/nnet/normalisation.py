@@ -1,6 +1,6 @@
 """Normalisation: by batch, layer, group, instance and local response. All are composed of elementary operations.
 
-Variances are taken in two passes, the mean of (x - mean)², which stays exact where mean² is large against the variance.
+Mean and variance are taken together (`ops/moments.py`), in a form that stays exact where mean² is large against the variance.
 float16 and bfloat16 are computed in float32 and their statistics are float32.
 """
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ...graph import Variable, apply_op
 from ...ops.axes import normalize_axes
 from ...ops.constants import as_variable
 from ...ops.elementwise import rsqrt, sqrt, square
+from ...ops.moments import moments
 from ...ops.pooling import Pool
 from ...ops.shape import Size, size_of
 from ...ops.sizes import joined_size
@@ -54,11 +55,9 @@ def batch_normalization_train(inputs: Any, gamma: Any, beta: Any, axes: Any = "p
     if (running_mean is None) != (running_var is None):
         raise ArgumentError(explain_error("running_mean and running_var go together", "only one of them"))
     scale, shift = (_parameter(name, value, x, chosen) for name, value in (("gamma", gamma), ("beta", beta)))
-    mean = wide.mean(axis=chosen, keepdims=True)
-    centred = wide - mean
-    var = square(centred).mean(axis=chosen, keepdims=True)
+    mean, var = moments(wide, chosen)
     invstd = rsqrt(var + epsilon)
-    out = (centred * (scale * invstd) + shift).astype(x.dtype)
+    out = ((wide - mean) * (scale * invstd) + shift).astype(x.dtype)
     squeeze = as_variable(gamma).ndim != x.ndim
     results = [mean, invstd]
     if running_mean is not None:
@@ -202,8 +201,8 @@ def _without(x: Variable, axes: Sequence[int]) -> Variable:
 
 
 def _standardised(x: Variable, axes: tuple[int, ...], epsilon: float) -> Variable:
-    centred = x - x.mean(axis=axes, keepdims=True)
-    return centred * rsqrt(square(centred).mean(axis=axes, keepdims=True) + epsilon)
+    mean, variance = moments(x, axes)
+    return (x - mean) * rsqrt(variance + epsilon)
 
 
 def _by_channel(parameter: Any, ndim: int) -> Variable | None:
