@@ -15,6 +15,11 @@ from .threads import pool_header
 SUFFIXES = {"bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
             "uint32": "u32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 INCLUDES = "#include <stdint.h>\n#include <math.h>\n"
+_ROUND_PRODUCTS = """#ifdef __clang__
+#pragma clang fp contract(off)
+#else
+#pragma GCC optimize ("fp-contract=off")
+#endif"""
 _THREADS = re.compile(r"#pragma omp parallel|\bomp_\w+\(")
 _NAME = re.compile(r"\bsc_\w+")
 _DEFINES = re.compile(r"^(?:static inline [^(]*?|#define )\b(sc_\w+)", re.MULTILINE)
@@ -54,8 +59,12 @@ def helpers_for(text: str) -> str:
     return "\n\n".join(pieces[number] for number in order)
 
 
-def with_helpers(text: str) -> str:
-    """A kernel's text with includes and helpers after its first comment."""
+def with_helpers(text: str, rounds_products: bool = False) -> str:
+    """A kernel's text with includes and helpers after its first comment.
+
+    `rounds_products`: every product is rounded before it is added to something, as NumPy's is, so that `x*x - y*y` is 0 where x
+    equals y (joined into one instruction it may be just below, and its square root NaN).
+    """
     head, rest = "", text
     if text.startswith("/*"):
         end = text.index("*/") + 2
@@ -64,5 +73,6 @@ def with_helpers(text: str) -> str:
         match = re.match(r"(//[^\n]*\n)+", text)
         head = match.group() if match else ""
         rest = text[len(head):]
-    helpers = "\n\n".join(filter(None, (pool_header() if _THREADS.search(rest) else "", helpers_for(rest))))
+    parts = (pool_header() if _THREADS.search(rest) else "", helpers_for(rest), _ROUND_PRODUCTS if rounds_products else "")
+    helpers = "\n\n".join(filter(None, parts))
     return f"{head}{INCLUDES}\n{helpers}\n\n{rest}" if helpers else f"{head}{INCLUDES}\n{rest}"

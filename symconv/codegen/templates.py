@@ -12,6 +12,9 @@ from typing import Any
 
 from .cache import current_cache
 from .helpers import with_helpers
+from .rendered import kept_by_context
+
+_ROUNDING = frozenset(("elementwise.c.j2", "reduction.c.j2"))  # templates that print what users wrote
 
 
 @lru_cache(maxsize=1)
@@ -48,6 +51,7 @@ def render(template: str, /, **context: Any) -> str:
     return str(_environment().get_template(template).render(**context))
 
 
+@kept_by_context
 def render_kernel(template: str, /, **context: Any) -> str:
     """A whole C file: the includes, those helpers of `prelude.h.j2` that the rendered template uses, and the template."""
-    return with_helpers(render(template, **context))
+    return with_helpers(render(template, **context), rounds_products=template in _ROUNDING)
