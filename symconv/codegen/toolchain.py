@@ -52,7 +52,9 @@ def _built(kernel: Kernel, library: ctypes.CDLL) -> BuiltKernel:
 
 
 def build_sources(sources: Sequence[str]) -> dict[str, ctypes.CDLL]:
-    """The loaded library of every C source."""
+    """The loaded library of every C source; no compiler is asked for where there is no source."""
+    if not sources:
+        return {}
     compiler = find_compiler()
     if compiler is None:
         raise missing_compiler_error()
