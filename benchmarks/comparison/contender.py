@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,7 @@ class Row:
 
     group: str
     name: str
-    builders: dict[str, Callable[[], Contender]]
+    builders: Mapping[str, Callable[[], Contender]]
     flops: int = 0
     bytes: int = 0
     tolerance: float = 1e-4

@@ -35,14 +35,14 @@ def layer(name: str, problem: ConvProblem, arrays: Sequence[Array]) -> Contender
                                             rhs_dilation=spec.dilation, feature_group_count=spec.groups)
 
     x, w = (jax.ShapeDtypeStruct(shape, problem.dtype) for shape in (problem.x_shape, problem.w_shape))
-    if problem.kind is Kind.FPROP:
-        function = convolve
-    elif problem.kind is Kind.DGRAD:
-        def function(loss: Any, filters: Any) -> Any:
-            return jax.linear_transpose(lambda image: convolve(image, filters), x)(loss)[0]
-    else:
-        def function(image: Any, loss: Any) -> Any:
-            return jax.linear_transpose(lambda filters: convolve(image, filters), w)(loss)[0]
+
+    def to_image(loss: Any, filters: Any) -> Any:
+        return jax.linear_transpose(lambda image: convolve(image, filters), x)(loss)[0]
+
+    def to_filters(image: Any, loss: Any) -> Any:
+        return jax.linear_transpose(lambda filters: convolve(image, filters), w)(loss)[0]
+
+    function = {Kind.FPROP: convolve, Kind.DGRAD: to_image, Kind.WGRAD: to_filters}[problem.kind]
     return Contender(name, waiting(jax.jit(function), [jnp.asarray(array) for array in arrays]), read)
 
 

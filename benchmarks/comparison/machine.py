@@ -86,7 +86,8 @@ def _best(name: str, source: str, arrays: list[Array], sizes: list[int], seconds
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(built.address)
     buffers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     numbers = (ctypes.c_int64 * len(sizes))(*sizes)
-    times, end = [], time.perf_counter() + seconds
+    times: list[float] = []
+    end = time.perf_counter() + seconds
     while len(times) < 5 or time.perf_counter() < end:
         start = time.perf_counter()
         function(ctypes.addressof(buffers), ctypes.addressof(numbers))
@@ -99,7 +100,8 @@ def facts(threads: int, versions: dict[str, str]) -> dict[str, str]:
     compiler = find_compiler()
     known = {"symconv": sc.__version__, "numpy": version("numpy"), **versions}
     return {"date": datetime.date.today().isoformat(), "processor": _processor(),
-            "system": f"{platform.system()} {platform.machine()}", "cores": str(os.cpu_count()), "threads used": str(threads), "load average at the start": load(),
+            "system": f"{platform.system()} {platform.machine()}", "cores": str(os.cpu_count()), "threads used": str(threads),
+            "load average at the start": load(),
             "vector width": f"{8 * _vector_bytes()} bits", "compiler": json.loads(compiler.identity)[1] if compiler else "none",
             "versions": ", ".join(f"{name} {number}" for name, number in known.items()) + f", Python {platform.python_version()}"}
 

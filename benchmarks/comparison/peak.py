@@ -7,7 +7,7 @@ from functools import partial
 from symconv.ops.conv_problem import ConvProblem
 
 from . import symconv_side
-from .contender import SYMCONV, Row, Timing
+from .contender import SYMCONV, Contender, Row, Timing
 from .report import Goal, Section
 from .rows_layers import is_dense_3x3, problem_arrays, problem_lines
 
@@ -30,5 +30,5 @@ def peak_section(peak: float, time_rows: Callable[[list[Row]], list[Timing]]) ->
     return section
 
 
-def _layer(problem: ConvProblem, implementation: str) -> object:
+def _layer(problem: ConvProblem, implementation: str) -> Contender:
     return symconv_side.layer(problem, problem_arrays(problem), implementation)

@@ -10,7 +10,7 @@ import numpy as np
 from .contender import SYMCONV, Array, Contender, Row, Timing
 
 TURN_SECONDS = 0.03  # a turn repeats short calls for about this long
-PAUSE_SECONDS = 0.004  # before a turn: threads of the one before may still be spinning
+PAUSE_SECONDS = 0.02  # before a turn: threads of the one before may still be spinning
 MAX_CALLS = 50
 SLOW_SECONDS, SLOW_ROUNDS = 1.0, 3  # calls that take longer than this are timed in few rounds only
 

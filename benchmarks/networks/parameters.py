@@ -24,7 +24,7 @@ class Parameters:
 class Shape(tuple[int, ...]):
     """A shape that can be added to one like it, as the network adds tensors."""
 
-    def __add__(self, other: Any) -> Shape:  # type: ignore[override]
+    def __add__(self, other: Any) -> Shape:
         assert self == other
         return self
 
