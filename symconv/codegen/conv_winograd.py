@@ -28,9 +28,13 @@ _WEIGHT_BYTES = 2 * 1024 * 1024
 PRODUCT_SHARE = 0.75
 """Share of the peak at which the products run, measured with 64 to 256 channels."""
 
-DATA_CYCLES, RESULT_CYCLES, WEIGHT_CYCLES = 12.0, 12.0, 8.0
-"""Cycles for each point of a vector of tiles and a channel of the image or the result; of a register tile and a channel summed
-over.  Their memory traffic is counted in; measured at 56x56 pixels, 64 channels, batch 8, and 7x7 pixels, 512 channels."""
+DATA_CYCLES, RESULT_CYCLES = 12.0, 12.0
+"""Cycles for each point of a vector of tiles and a channel of the image, or of the result, their memory traffic counted in;
+measured at 56x56 pixels, 64 channels, batch 8."""
+
+WEIGHT_CYCLES = {2: 4.5, 4: 7.0}
+"""Cycles for each point of a register tile's rows and a channel summed over, for 2 and 4 results of a tile; measured at 7x7
+pixels, 512 channels, batch 1 to 8, where the weights no longer fit the second cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,10 @@ class ConvWinograd(Implementation):
         self.name = f"conv_winograd_{results}x{results}"
         self.points = (results + 2) ** 2
 
+    def serves(self, op: Op) -> bool:
+        """It makes images and responses (FPROP and DGRAD)."""
+        return isinstance(op, Conv) and op.kind is not Kind.WGRAD
+
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, no dilation, and enough channels."""
         conv = conv_problem(problem)
@@ -92,7 +100,7 @@ class ConvWinograd(Implementation):
         vectors, row_tiles = -(-count_tiles(geometry, self.results) // tile.lanes), -(-geometry.rows // tile.rows)
         products = self.points * geometry.channels * row_tiles * tile.rows * vectors * geometry.groups
         transforms = self.points * geometry.groups * (vectors * (DATA_CYCLES * geometry.channels + RESULT_CYCLES * geometry.rows)
-                                                      + WEIGHT_CYCLES * geometry.channels * row_tiles)
+                                                      + WEIGHT_CYCLES[self.results] * geometry.channels * row_tiles)
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
         regions = 3 if threads > 1 else 1
         return (regions * START_SECONDS + compute_seconds(2 * tile.lanes * products, "float32", target, PRODUCT_SHARE)
