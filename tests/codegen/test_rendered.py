@@ -35,8 +35,8 @@ def test_equal_contexts_are_rendered_once() -> None:
 
 def test_what_prints_differently_is_rendered_again() -> None:
     render, made = counting()
-    contexts: list[dict[str, Any]] = [{"n": 1}, {"n": 1.0}, {"n": True}, {"n": "1"}, {"n": 0.0}, {"n": -0.0}, {"n": [1]}, {"n": (1,)},
-                                      {"m": 1}, {"n": Loop("i", 1)}, {"n": Loop("i", 2)}, {"n": {"a": 1}}, {"n": None}]
+    contexts: list[dict[str, Any]] = [{"n": 1}, {"n": 1.0}, {"n": True}, {"n": "1"}, {"n": 0.0}, {"n": -0.0}, {"n": [1]},
+                                      {"n": (1,)}, {"m": 1}, {"n": Loop("i", 1)}, {"n": Loop("i", 2)}, {"n": {"a": 1}}, {"n": None}]
     for context in contexts:
         assert render("a.c.j2", **context) == f"a.c.j2 {context}"
     render("b.c.j2", n=1)
