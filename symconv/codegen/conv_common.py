@@ -5,17 +5,35 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
+from ..graph import Op
 from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
 from ..ops.epilogue import CHANNEL, Epilogue
 from ..ops.spec import Kind
 from .gemm_tile import GemmTile
+from .implementation import Implementation
 from .kernel import Problem
 from .scalar_printer import load, print_program, storage_type
 
 Triple = tuple[int, int, int]
 TAP_BYTES, SEGMENT_BYTES, RUN_BYTES = 48, 48, 24
 """Bytes of the structs Tap, Segment and Run of conv_geometry.c.j2."""
+
+
+class PixelConvolution(Implementation):
+    """An implementation of FPROP and DGRAD, which make responses and images."""
+
+    def serves(self, op: Op) -> bool:
+        """FPROP and DGRAD."""
+        return isinstance(op, Conv) and op.kind is not Kind.WGRAD
+
+
+class FilterGradient(Implementation):
+    """An implementation of WGRAD, which makes filter gradients."""
+
+    def serves(self, op: Op) -> bool:
+        """WGRAD."""
+        return isinstance(op, Conv) and op.kind is Kind.WGRAD
 
 
 def conv_problem(problem: Problem) -> ConvProblem:

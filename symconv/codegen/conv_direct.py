@@ -8,6 +8,7 @@ from ..target import Target
 from .conv_common import (
     TAP_BYTES,
     Geometry,
+    PixelConvolution,
     Triple,
     align,
     conv_problem,
@@ -18,7 +19,6 @@ from .conv_common import (
     refuse_types,
 )
 from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
-from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
@@ -48,7 +48,7 @@ class BandPlan:
     elements: int
 
 
-class ConvDirect(Implementation):
+class ConvDirect(PixelConvolution):
     """Bands of the image, copied once with their padding; filters as they are (DGRAD: turned first)."""
 
     name = "conv_direct"

@@ -7,6 +7,7 @@ from .conv_common import (
     RUN_BYTES,
     TAP_BYTES,
     Geometry,
+    PixelConvolution,
     align,
     conv_problem,
     epilogue_suffix,
@@ -16,14 +17,13 @@ from .conv_common import (
     refuse_types,
 )
 from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_block, make_tile
-from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
 _TASK_PANELS = 12
 
 
-class ConvGemm(Implementation):
+class ConvGemm(PixelConvolution):
     """Filters times patches in register tiles; FPROP reads the filters where they are, DGRAD turns them first."""
 
     name = "conv_gemm"

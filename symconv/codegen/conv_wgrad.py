@@ -7,6 +7,7 @@ from .conv_common import (
     RUN_BYTES,
     SEGMENT_BYTES,
     TAP_BYTES,
+    FilterGradient,
     Geometry,
     align,
     conv_problem,
@@ -17,7 +18,6 @@ from .conv_common import (
     refuse_types,
 )
 from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_tile
-from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
@@ -27,7 +27,7 @@ _TASKS = 16
 """Tasks that there should be at least: where filters and channels give fewer, the pixels are sliced."""
 
 
-class ConvWgrad(Implementation):
+class ConvWgrad(FilterGradient):
     """Patches (rows that run along the pixels) times the response, transposed while it is packed."""
 
     name = "conv_wgrad_gemm"

@@ -5,6 +5,7 @@ from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import (
     TAP_BYTES,
+    FilterGradient,
     Geometry,
     align,
     conv_problem,
@@ -16,7 +17,6 @@ from .conv_common import (
 )
 from .conv_direct import BandPlan, plan_band
 from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
-from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
@@ -27,7 +27,7 @@ _BAND_BYTES = 1024 * 1024
 _TASKS = 16
 
 
-class ConvWgradDirect(Implementation):
+class ConvWgradDirect(FilterGradient):
     """Register tiles of filters by taps, summed over rows of pixels."""
 
     name = "conv_wgrad_direct"

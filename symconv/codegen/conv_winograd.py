@@ -6,9 +6,18 @@ from dataclasses import dataclass
 from ..config import config
 from ..ops.spec import Kind
 from ..target import Target
-from .conv_common import Geometry, align, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes, refuse_types
+from .conv_common import (
+    Geometry,
+    PixelConvolution,
+    align,
+    conv_problem,
+    epilogue_suffix,
+    make_epilogue,
+    make_geometry,
+    minimal_bytes,
+    refuse_types,
+)
 from .gemm_tile import FLOPS_PER_CYCLE_NS, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
-from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 from .winograd_transforms import POINTS, cook_toom, straight_line
@@ -59,17 +68,13 @@ class WinogradPlan:
                 self.product_plane, self.weight_elements, self.data_elements, self.scratch_elements)
 
 
-class ConvWinograd(Implementation):
+class ConvWinograd(PixelConvolution):
     """Tiles of the image and the filters are transformed, multiplied point by point, and transformed back."""
 
     def __init__(self, results: int, least_channels: int) -> None:
         self.results, self.least_channels = results, least_channels
         self.name = f"conv_winograd_{results}x{results}"
         self.points = (results + 2) ** 2
-
-    def serves(self, op: Op) -> bool:
-        """It makes images and responses (FPROP and DGRAD)."""
-        return isinstance(op, Conv) and op.kind is not Kind.WGRAD
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, no dilation, and enough channels."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ..errors import InternalError
+from ..graph import Op
 from ..target import Target
 from .kernel import Kernel, Preparation, Problem
 
@@ -10,6 +11,10 @@ class Implementation:
     """One way to run an op on one device. Stateless; `name` is what `explain()` and a forced choice call it."""
 
     name = ""
+
+    def serves(self, op: Op) -> bool:
+        """Whether it is meant for this op at all (a kind of convolution, say); those that are not are not even asked."""
+        return True
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """None if it can run the problem, else the reason why not, in words for the user."""

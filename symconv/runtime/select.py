@@ -67,21 +67,26 @@ def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], ta
 
 
 def _asked(op: Op) -> tuple[Implementation, ...]:
-    """The implementations of an op; only the forced one where `config.conv.implementation` names one."""
+    """The implementations of an op; only the forced one where `config.conv.implementation` names one that is meant for it.
+
+    (No implementation makes both images and filter gradients: forcing one for either leaves the choice for the other.)
+    """
     every = implementations(type(op))
+    serving = tuple(each for each in every if each.serves(op))
     forced = config.conv.implementation
-    if not forced or not isinstance(op, Conv) or forced == "reference":
-        return () if forced == "reference" and isinstance(op, Conv) else every
-    chosen = tuple(each for each in every if each.name == forced)
-    if not chosen:
+    if not forced or not isinstance(op, Conv):
+        return serving
+    if forced == "reference":
+        return ()
+    if not any(each.name == forced for each in every):
         names = ", ".join([each.name for each in every] + ["reference"])
         raise ArgumentError(explain_error("config.conv.implementation names no convolution implementation", repr(forced),
                                           f"use one of {names}"))
-    return chosen
+    return tuple(each for each in serving if each.name == forced) or serving
 
 
 def _check_forced(op: Op, candidates: list[Candidate]) -> None:
-    if isinstance(op, Conv) and config.conv.implementation not in ("", "reference"):
+    if isinstance(op, Conv) and config.conv.implementation not in ("", "reference") and candidates:
         raise BackendError(explain_error(
             f"the forced implementation {config.conv.implementation!r} refuses this convolution",
             "; ".join(str(each.refusal) for each in candidates)))
