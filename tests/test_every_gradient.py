@@ -17,6 +17,7 @@ from symconv.graph import Op, Variable, apply_op
 from symconv.graph.traversal import toposort
 from symconv.ops import elementwise
 from symconv.ops.elementwise_gradients import RULES
+from symconv.ops.moments import moments
 from symconv.ops.pooling import Pool, average_pool_grad, max_pool_gather, max_pool_grad
 from symconv.ops.scalar import SCALAR_OPS
 from symconv.ops.specify_shape import SpecifyShape
@@ -84,6 +85,9 @@ CASES: dict[str, Case] = {
     "Reduce max": (lambda x: x.max(axis=0), [apart(3, 4)]),
     "Reduce min": (lambda x: x.min(axis=1, keepdims=True), [apart(3, 4)]),
     "Reduce mean": (lambda x: x.mean(), [normal(3, 4)]),
+    "Moments mean": (lambda x: moments(x, (0, 2))[0], [normal(2, 3, 4)]),
+    "Moments both": (lambda x: moments(x, 1)[0] * moments(x, 1)[1], [normal(2, 4)]),
+    "Moments twice": (cost(lambda x: moments(x, 1)[0] * moments(x, 1)[1]), [normal(2, 4)]),
     "Reduce variance": (lambda x: x.var(axis=0), [normal(3, 4)]),
     # products
     "MatMul": (T.matmul, [normal(3, 4), normal(4, 2)]),
@@ -120,9 +124,10 @@ CASES: dict[str, Case] = {
 }
 apart_image = apart(1, 1, 5, 4)
 
-# Ops whose results do not depend on their inputs continuously, or have no float inputs; and FusedElementwise, which rewrites
-# make after gradients are taken.
-NOT_DIFFERENTIABLE = {"Shape", "MakeVector", "ArgReduce", "ARange", "Eye", "Random", "StopGradient", "FusedElementwise"}
+# Ops whose results do not depend on their inputs continuously, or have no float inputs; and FusedElementwise and ReduceMany, which
+# rewrites make after gradients are taken.
+NOT_DIFFERENTIABLE = {"Shape", "MakeVector", "ArgReduce", "ARange", "Eye", "Random", "StopGradient", "FusedElementwise",
+                      "ReduceMany"}
 VERIFIED_BY_SCALARS = {"Elementwise"}
 
 # One argument list for each scalar function with a gradient, away from kinks and poles

@@ -8,6 +8,7 @@ from ..graph import Apply, Variable
 from ..graph.traversal import leaves, toposort
 from ..ops.convolution import Conv
 from ..ops.fused import FusedElementwise
+from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import Reduce
 from ..ops.scalar import ScalarProgram
 from .infix import Term, atom, program_uses
@@ -90,7 +91,7 @@ def _uses(order: list[Apply], subject: Subject) -> Counter[Variable]:
 def _program(node: Apply) -> tuple[ScalarProgram | None, tuple[Variable, ...]]:
     """The scalar program of a fused node and the variables of its first values (none for the convolution's own)."""
     op = node.op
-    if isinstance(op, FusedElementwise):
+    if isinstance(op, (FusedElementwise, ReduceMany)):
         return op.program, node.inputs
     if isinstance(op, Reduce):
         return op.prologue, node.inputs

@@ -11,8 +11,10 @@ from ..ops.fused import FusedElementwise
 from ..ops.integer_indexing import Gather, ScatterAdd, ScatterSet
 from ..ops.joining import Concatenate
 from ..ops.linalg import MatMul
+from ..ops.moments import Moments
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..ops.random import Random
+from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import ArgReduce, Reduce
 from ..ops.softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad
 from ..ops.unbroadcast import SumTo
@@ -24,7 +26,7 @@ CATEGORIES: tuple[tuple[str, tuple[type[Op], ...]], ...] = (
     ("pooling", (Pool, MaxPoolGrad, MaxPoolGather, AveragePoolGrad)),
     ("matrix product", (MatMul,)),
     ("elementwise", (Elementwise, FusedElementwise)),
-    ("reduction", (Reduce, ArgReduce, SumTo)),
+    ("reduction", (Reduce, ReduceMany, ArgReduce, Moments, SumTo)),
     ("softmax", (Softmax, LogSoftmax, SoftmaxGrad, LogSoftmaxGrad)),
     ("indexing", (Gather, IncSubtensor, ScatterAdd, ScatterSet, Subtensor, Concatenate)),
     ("random", (Random,)),
@@ -44,6 +46,9 @@ def operation_text(node: Apply) -> str:
     if isinstance(op, Reduce) and op.prologue is not None:
         options = f"axes={op.axes}{', keepdims' if op.keepdims else ''}"
         return f"{op.kind}{{{options}}} of {{{'; '.join(program_texts(op.prologue, input_names(len(node.inputs))))}}}"
+    if isinstance(op, ReduceMany):
+        options = f"axes={op.axes}{', keepdims' if op.keepdims else ''}"
+        return f"{op.name}{{{options}}} of {{{'; '.join(program_texts(op.program, input_names(len(node.inputs))))}}}"
     if isinstance(op, Conv) and op.epilogue is not None:
         return f"Conv{{{op.kind.value}, {op.spec}}} then {{{epilogue_text(op)}}}"
     return escape(str(op))

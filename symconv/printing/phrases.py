@@ -14,9 +14,11 @@ from ..ops.fused import FusedElementwise
 from ..ops.integer_indexing import Gather
 from ..ops.joining import Concatenate
 from ..ops.linalg import MatMul
+from ..ops.moments import Moments
 from ..ops.padding import Pad
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..ops.random import Random
+from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import ArgReduce, Reduce
 from ..ops.shape import BroadcastTo, DimShuffle, MakeVector, Reshape, Shape
 from ..ops.softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad
@@ -70,9 +72,22 @@ def _fused(made: Phrase) -> list[Term]:
 def _reduce(made: Phrase) -> Term:
     op = made.op
     argument = made.terms[0] if op.prologue is None else program_terms(op.prologue, made.terms, made.share)[0]
+    return _reduction(made, op, argument)
+
+
+def _reduction(made: Phrase, op: Reduce, argument: Term) -> Term:
     ndim = max(variable.ndim for variable in made.node.inputs)
     options = [] if op.axes == tuple(range(ndim)) else [f"axis={op.axes[0] if len(op.axes) == 1 else op.axes}"]
     return call(op.kind, [argument, *options, *(["keepdims=True"] if op.keepdims else [])])
+
+
+def _reduce_many(made: Phrase) -> list[Term]:
+    arguments = program_terms(made.op.program, made.terms, made.share)
+    return [_reduction(made, part, argument) for part, argument in zip(made.op.parts, arguments, strict=True)]
+
+
+def _moments(made: Phrase) -> list[Term]:
+    return [call(name, [*made.terms, f"axis={made.op.axes}", "keepdims=True"]) for name in ("mean", "var")]
 
 
 def _along_axis(name: str) -> Callable[[Phrase], Term]:
@@ -217,6 +232,7 @@ def _random(made: Phrase) -> Term:
 
 _PHRASES: dict[type, Callable[[Phrase], Term | list[Term]]] = {
     Elementwise: _elementwise, FusedElementwise: _fused, Reduce: _reduce, ArgReduce: _argreduce, MatMul: _matmul,
+    ReduceMany: _reduce_many, Moments: _moments,
     DimShuffle: _dimshuffle, BroadcastTo: _first, SpecifyShape: _first, Reshape: _reshape, MakeVector: _make_vector,
     Shape: _shape, Subtensor: _subtensor, IncSubtensor: _inc_subtensor, Gather: _gather, Concatenate: _concatenate,
     Conv: _conv, Pool: _pool, MaxPoolGrad: _pool_gradient("max_pool_grad"),
