@@ -97,6 +97,9 @@ class Vocabulary:
         return list(order)
 
 
+_STILL_NODES = 64
+
+
 class Context:
     """One sweep as a rule sees it."""
 
@@ -150,6 +153,26 @@ class Context:
     def is_result(self, variable: Variable) -> bool:
         """Whether it is an output or the new value of an update."""
         return self.old_variable(variable) in self.results
+
+    def is_still(self, variable: Variable) -> bool:
+        """Whether a variable depends on nothing but constants and state that the function does not update.
+
+        What is computed from such alone runs once for each change of that state, not on every call.  Only the
+        few nodes nearest are looked at; where there are more the answer is False.
+        """
+        stack, seen = [variable], 0
+        while stack:
+            each = stack.pop()
+            seen += 1
+            if seen > _STILL_NODES or each in self._changing:
+                return False
+            stack.extend(each.apply.inputs if each.apply is not None else ())
+        return True
+
+    @cached_property
+    def _changing(self) -> frozenset[Variable]:
+        """The leaves that differ from call to call: inputs, and state that is updated."""
+        return frozenset(self.graph.inputs) | {target for target, new in self.graph.updates if new is not target}
 
     def has_op(self, op_class: type[Op]) -> bool:
         """Whether the graph has a node of an op class."""

@@ -8,9 +8,10 @@ for s, a and b that vary by output channel only.  Conditions: nothing else reads
 the weights have no other reader; float32 or float64 (a product of two float16 weights loses digits that the result would
 keep).
 
-It is done where it pays: where w and s are constants, so that the product is made once at compile time, or where the target
-cannot run the scale inside the convolution's kernel; two offsets are merged where both are constants.  Else scale and offset
-go into the epilogue (`convolution_fusion`), which costs less than new weights on every call.
+It is done where it pays: where w and s are constants or state that the function does not update, so that the product is made
+once (at compile time, or for each change of that state), or where the target cannot run the scale inside the convolution's kernel;
+two offsets are merged where both are such.  Else scale and offset go into the epilogue (`convolution_fusion`), which costs
+less than new weights on every call.
 
 Floats: the sum is of scaled products instead of the scaled sum: the last bits.
 """
@@ -88,7 +89,7 @@ def _why_not(conv: Apply, scale: Variable, node: Apply, context: Context) -> str
     w, (result,) = conv.inputs[1], conv.outputs
     if w.dtype not in ("float32", "float64"):
         return f"scaled {w.dtype} weights would lose digits"
-    if isinstance(w, Constant) and (isinstance(scale, Constant) or _comes_from_constants(scale)):
+    if context.is_still(w) and context.is_still(scale):
         return None
     if not isinstance(w, Constant) and context.readers(w) != 1:
         return "the weights have another reader"
@@ -97,18 +98,6 @@ def _why_not(conv: Apply, scale: Variable, node: Apply, context: Context) -> str
     if context.target.refuse_epilogue(conv.op, types, result.type, epilogue) is None:
         return "the scale costs less inside the convolution's kernel than new weights on every call"
     return None
-
-
-def _comes_from_constants(scale: Variable) -> bool:
-    """Whether a few operations down there are only constants (they are folded afterwards)."""
-    stack, seen = [scale], 0
-    while stack and seen < 32:
-        variable = stack.pop()
-        seen += 1
-        if variable.apply is None and not isinstance(variable, Constant):
-            return False
-        stack.extend(variable.apply.inputs if variable.apply is not None else ())
-    return not stack
 
 
 def _scaled(node: Apply, conv: Apply, scale: Variable, offset: tuple[Elementwise, Variable, Variable] | None) -> Variable:
@@ -133,7 +122,7 @@ def merge_offsets(node: Apply, context: Context) -> Answer:
         second = channel_vector(node.inputs[1 - place], result)
         if inner is None or second is None or node.inputs[place].type != result.type:
             continue
-        if plain_conv(inner[1], context) is None or not all(map(_comes_from_constants, (inner[2], second))):
+        if plain_conv(inner[1], context) is None or not all(map(context.is_still, (inner[2], second))):
             continue
         first = channel_vector(inner[2], result)
         assert first is not None
