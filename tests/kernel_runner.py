@@ -43,6 +43,9 @@ def run_kernel(implementation: Implementation, op: Op, *arrays: Any, threads: in
     problem = make_problem(op, *prepared)
     reason = implementation.refuse(problem, target)
     assert reason is None, reason
+    for preparation in implementation.prepare(problem, target):
+        (made,) = call_kernel(preparation.kernel, [prepared[preparation.position]], (preparation.result,), threads)
+        prepared[preparation.position] = made
     return call_kernel(implementation.build(problem, target), prepared, problem.outputs, threads)
 
 

@@ -18,7 +18,7 @@ from .conv_common import (
     refuse_types,
 )
 from .gemm_tile import FLOPS_PER_CYCLE_NS, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
-from .kernel import Kernel, Problem
+from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
 from .winograd_transforms import POINTS, cook_toom, straight_line
 
@@ -111,25 +111,56 @@ class ConvWinograd(PixelConvolution):
         return (regions * START_SECONDS + compute_seconds(2 * tile.lanes * products, "float32", target, PRODUCT_SHARE)
                 + transforms / FLOPS_PER_CYCLE_NS / threads)
 
+    def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
+        """The transformed weights, where they are made before anything else."""
+        cut = self._cut(problem, target)
+        if not cut.plan.weights_first:
+            return ()
+        name = self._name(problem, target)
+        weights = Operand.contiguous("float32", (cut.geometry.groups * cut.plan.weight_elements,))
+        return (Preparation(1, Kernel(f"{name}_weights", self._render(problem, target), cut.numbers), weights),)
+
     def build(self, problem: Problem, target: Target) -> Kernel:
-        """The kernel; its workspace holds what is transformed first, and each thread's scratch."""
+        """The kernel; its workspace holds data that are transformed first, and each thread's scratch."""
+        cut = self._cut(problem, target)
+        elements = cut.plan.data_elements + cut.threads * cut.plan.scratch_elements
+        return Kernel(self._name(problem, target), self._render(problem, target), cut.numbers, elements * 4,
+                      flops=conv_problem(problem).flops, bytes=minimal_bytes(problem))
+
+    def _name(self, problem: Problem, target: Target) -> str:
+        kind, tile = conv_problem(problem).kind.value, make_tile("float32", target)
+        return f"sc_conv_{kind}_winograd_{self.results}x{self.results}_{tile.suffix}{epilogue_suffix(problem)}"
+
+    def _cut(self, problem: Problem, target: Target) -> _Cut:
         conv = conv_problem(problem)
         geometry, tile = make_geometry(conv), make_tile("float32", target)
-        transforms = cook_toom(self.results, 3, POINTS[self.results])
-        name = f"sc_conv_{conv.kind.value}_winograd_{self.results}x{self.results}_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel(
-            "winograd.c.j2", function=name, kind=conv.kind.value, tile=tile, m=self.results, n=transforms.size, depth=_DEPTH,
-            quad_shuffles=quad_shuffles(tile.lanes), epilogue=make_epilogue(problem, tile),
-            taps_lines=straight_line(transforms.taps, "x{}", "y{}"), data_lines=straight_line(transforms.data, "x{}", "y{}"),
-            result_lines=straight_line(transforms.result, "x{}", "y{}"))
         backward = conv.kind is Kind.DGRAD
         pads = tuple(2 - pad if backward else pad for pad in geometry.pad[1:])
         threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
         plan = make_plan(geometry, tile, self.results, threads)
         numbers = (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
                    *pads, int(geometry.flip != backward), threads, *plan.numbers)
-        elements = plan.weight_elements + plan.data_elements + threads * plan.scratch_elements
-        return Kernel(name, source, numbers, elements * tile.itemsize, flops=conv.flops, bytes=minimal_bytes(problem))
+        return _Cut(geometry, plan, threads, numbers)
+
+    def _render(self, problem: Problem, target: Target) -> str:
+        """The source, with the kernel and the one that makes the weights."""
+        tile, transforms = make_tile("float32", target), cook_toom(self.results, 3, POINTS[self.results])
+        return render_kernel(
+            "winograd.c.j2", function=self._name(problem, target), kind=conv_problem(problem).kind.value, tile=tile,
+            m=self.results, n=transforms.size, depth=_DEPTH, quad_shuffles=quad_shuffles(tile.lanes),
+            epilogue=make_epilogue(problem, tile), taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
+            data_lines=straight_line(transforms.data, "x{}", "y{}"),
+            result_lines=straight_line(transforms.result, "x{}", "y{}"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A problem's numbers: geometry, plan, threads, and those of the struct Sizes."""
+
+    geometry: Geometry
+    plan: WinogradPlan
+    threads: int
+    numbers: tuple[int, ...]
 
 
 def quad_shuffles(lanes: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
