@@ -43,7 +43,7 @@ def test_the_programs_run(tmp_path: Path) -> None:
         loss = re.match(r"loss (\d\.\d{3})\n", done.stdout)
         assert loss, done.stdout
         assert float(loss[1]) < 0.1, "a fair coin has a loss of 0.693"
-        assert "Conv{" in done.stdout
+        assert "kernel sc_conv_" in done.stdout, "explain() names the kernels"
 
 
 def test_the_commands() -> None:

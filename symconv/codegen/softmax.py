@@ -1,7 +1,7 @@
 """Kernels of softmax, log-softmax and their gradients along one axis.
 
 Up to three passes over a row (along the axis), which comes from memory once and then from the first cache: maximum, sum,
-result.  Where the axis is not the innermost one, rows that lie beside each other are done together ("columns").  NaN needs
+result.  Where the axis is not the innermost one, or short, rows are done together ("columns"): one vector lane for each.  NaN needs
 no care in the maximum: it comes back through the sum.
 """
 from __future__ import annotations
@@ -24,6 +24,8 @@ from .scalar_printer import compute_type, stored
 from .templates import render_kernel
 
 WIDTH = 64
+SHORT = 32  # elements of a row below which rows are done together wherever they lie: short rows do not fill vectors
+_FEWEST = 16
 _COST = 12  # additions that one element is worth
 
 
@@ -63,8 +65,9 @@ class GeneratedSoftmax(Implementation):
         if not isinstance(op, (Softmax, LogSoftmax, SoftmaxGrad, LogSoftmaxGrad)):
             raise InternalError(f"{op} is no softmax")
         operands = (out, *problem.inputs)
-        is_column = math.prod(out.shape[op.axis + 1:]) != 1
         nest = _row_loops(operands, op.axis)
+        is_short = out.shape[op.axis] <= SHORT and nest.rank > 1 and nest.sizes[-2] >= _FEWEST
+        is_column = math.prod(out.shape[op.axis + 1:]) != 1 or is_short
         axis, kept = nest.rank - 1, list(range(nest.rank - (2 if is_column else 1)))
         arrays = ["out0", *(f"in{number}" for number in range(len(problem.inputs)))]
         accesses = Accesses(nest, arrays, [operand.dtype for operand in operands], 1, inner=[-2 if is_column else -1])

@@ -2,10 +2,10 @@
 
     f(conv(x, w), b, r, …) = conv(x, w) with the epilogue f and the operands b (by channel), r (of the result's shape), …
 
-for bias, scale, residual, gate, activation and casts, one after the other, and for expressions that read the result several
-times (silu: y · sigmoid(y)).  Conditions: nothing outside f reads the convolution's result, it is no output; every operand
-varies by channel only, or has the result's shape, or is a constant number; the target can run the epilogue.  Otherwise the
-reason is kept.
+for bias, scale, residual, gate, activation and casts, one after the other, for expressions that read the result several
+times (silu: y · sigmoid(y)), and with masks of other tensors (relu's gradient: where(z > 0, y, 0)).  Conditions: nothing
+outside f reads the convolution's result, it is no output; every operand varies by channel only, or has the result's shape,
+or is a constant number; the target can run the epilogue.  Otherwise the reason is kept.
 
 Weight gradients take no epilogue: they are small, and the update that follows is one elementwise kernel, which would be torn
 apart.  A 1×1 convolution with stride 1 stays a convolution: its kernel is a matrix product over the same memory (channels
@@ -100,13 +100,19 @@ def _read_outside(result: Variable, cone: list[Apply], context: Context) -> str 
 
 
 def _above(result: Variable, cone: list[Apply]) -> list[Apply]:
-    """The nodes of the cone that depend on a variable, inputs before readers."""
-    changed, chosen = {result}, []
+    """The nodes of the cone that depend on a variable, and the masks that these read; inputs before readers."""
+    changed, chosen = {result}, list[Apply]()
     for node in reversed(cone):
         if any(each in changed for each in node.inputs):
             changed.update(node.outputs)
             chosen.append(node)
-    return chosen
+    read = {each for node in chosen for each in node.inputs}
+    return [node for node in reversed(cone) if node in chosen or (node.outputs[0] in read and _is_mask(node))]
+
+
+def _is_mask(node: Apply) -> bool:
+    """Whether a node compares one tensor with constants: as cheap to compute again as to read (relu's gradient: y > 0)."""
+    return node.outputs[0].dtype == "bool" and sum(scalar_constant(each) is None for each in node.inputs) == 1
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ SYMBOLIC: tuple[Phase, ...] = (
 )
 BOUND: tuple[Phase, ...] = (
     Phase("bound_stabilize", stable_softmax.BOUND_RULES),
-    Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *_SMALLER, *reductions.RULES, *pooling.RULES, *moments.RULES)),
+    Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *_SMALLER, *reductions.BOUND_RULES, *pooling.RULES, *moments.RULES)),
     Phase("conv_scale", (*convolution_spec.RULES, *convolution_scale.RULES, *movement.RULES, *folding.RULES)),
     Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES, *folding.RULES)),
     Phase("elemwise_fuse", whole=(fuse_elementwise,)),

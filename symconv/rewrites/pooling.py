@@ -67,10 +67,10 @@ def _is_positive(condition: Variable, x: Variable) -> bool:
 
 
 def _pooled(gradient: Apply, context: Context) -> Variable | None:
-    """The result of the pooling whose gradient a node is, where the graph has it."""
+    """The result of the pooling whose gradient a node is, where the graph has it (it is interned: this makes no second one)."""
     op: MaxPoolGrad = gradient.op  # type: ignore[assignment]
-    readers = context.reader_nodes(gradient.inputs[0])
-    return next((reader.outputs[0] for reader in readers if reader.op == op.pool), None)
+    x = gradient.inputs[0]
+    return apply_op(op.pool, x) if any(reader.op == op.pool for reader in context.old_readers(x) or ()) else None
 
 
 RULES: tuple[Rule, ...] = (mask_after_pooling, sum_before_pooling)

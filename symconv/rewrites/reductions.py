@@ -2,13 +2,16 @@
 
     reduce over no axis = x (cast to the result's dtype)      sum, max, … over axes of size 1 = dimshuffle
     sum(sum(x)) = sum(x)      max(max(x)) = max(x), and so for prod, min, any, all
+    sum(x · c) = sum(x) · c and sum(-x · c) = -(sum(x) · c) where c does not change along the axes and sum(x) is computed
+    anyway (once shapes are known)
 
-Floats: merging sums changes the order of additions, so the last bits; float16 and bfloat16 lose one rounding.
+Floats: merging sums changes the order of additions, so the last bits; float16 and bfloat16 lose one rounding.  A factor taken
+out of a sum saves the roundings of the products; where sum(x) overflows, the product does too.
 """
 from __future__ import annotations
 
 from ..graph import Apply, Variable, apply_op
-from ..ops.elementwise import cast
+from ..ops.elementwise import Elementwise, cast, neg
 from ..ops.reductions import Reduce
 from ..ops.shape import dimshuffle
 from .context import Context
@@ -48,4 +51,31 @@ def merge_reductions(node: Apply, context: Context) -> Answer:
     return apply_op(Reduce(op.kind, axes, op.keepdims, op.dtype), below.inputs[0])
 
 
+@rule(Reduce, kind="sum", keepdims=True, prologue=None)
+def factor_out_of_sum(node: Apply, context: Context) -> Answer:
+    """sum(x · c) = sum(x) · c where c does not change along the axes and sum(x) is computed anyway"""
+    op: Reduce = node.op  # type: ignore[assignment]
+    product, is_negative = node.inputs[0].apply, False
+    if product is not None and product.op == Elementwise("neg"):
+        product, is_negative = product.inputs[0].apply, True
+    if product is None or product.op != Elementwise("mul") or product.outputs[0].dtype != op.dtype:
+        return None
+    for x, factor in (product.inputs, product.inputs[::-1]):
+        total = _total(x, op, context) if x.type == product.outputs[0].type else None
+        if total is not None and _is_constant_along(factor, op):
+            return neg(total * factor) if is_negative else total * factor
+    return None
+
+
+def _total(x: Variable, op: Reduce, context: Context) -> Variable | None:
+    """The reduction of x, where the graph has it (it is interned: this makes no second one)."""
+    return apply_op(op, x) if any(reader.op == op for reader in context.old_readers(x) or ()) else None
+
+
+def _is_constant_along(factor: Variable, op: Reduce) -> bool:
+    rank = op.axes[-1] + 1
+    return factor.ndim >= rank and all(factor.type.shape[axis] == 1 for axis in op.axes)
+
+
 RULES: tuple[Rule, ...] = (drop_reduction, merge_reductions)
+BOUND_RULES: tuple[Rule, ...] = (*RULES, factor_out_of_sum)

@@ -61,3 +61,21 @@ def test_long_rows_keep_precision():
     x = np.random.default_rng(0).random((2, 500_000)).astype(np.float32)
     (y,) = run_kernel(C_KERNEL, Softmax(1), x)
     np.testing.assert_allclose(y, scipy.special.softmax(x.astype(np.float64), 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 10, 32, 33])
+@pytest.mark.parametrize("rows", [1, 15, 16, 500])
+def test_short_rows(rows, classes):
+    """Short rows are done together, one vector lane each; also strided ones, and with infinities."""
+    rng = np.random.default_rng(4)
+    whole = (rng.standard_normal((rows, 2 * classes)) * 20).astype("float32")
+    whole[0, 0], whole[-1, -1] = -np.inf, np.inf
+    gy = rng.standard_normal((rows, classes)).astype("float32")
+    for x in (whole[:, :classes], whole[:, ::2]):
+        with np.errstate(all="ignore"):
+            logs, y = scipy.special.log_softmax(x.astype(np.float64), 1), scipy.special.softmax(x.astype(np.float64), 1)
+            gradient = gy - np.exp(logs) * gy.sum(1, keepdims=True)
+        np.testing.assert_allclose(run_kernel(C_KERNEL, LogSoftmax(1), x)[0], logs, rtol=3e-6, atol=3e-6)
+        np.testing.assert_allclose(run_kernel(C_KERNEL, Softmax(1), x)[0], y, rtol=3e-6, atol=1e-7)
+        (found,) = run_kernel(C_KERNEL, LogSoftmaxGrad(1), gy, logs.astype("float32"))
+        np.testing.assert_allclose(found, gradient, rtol=2e-5, atol=2e-5)

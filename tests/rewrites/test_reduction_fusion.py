@@ -161,3 +161,40 @@ def test_relu_before_max_pooling(options):
     _, plain, _ = bound(values, outputs, exclude=("mask_after_pooling", "sum_before_pooling"))
     np.testing.assert_array_equal(found[0], plain[0])
     np.testing.assert_allclose(found[1], plain[1], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("computed", [True, False])
+def test_a_factor_out_of_a_sum(sign, computed):
+    """Only where the sum without the factor is there anyway."""
+    factor = leaf("float64", (1, 64, 1), "factor")
+    values = VALUES | {factor: RNG.normal(size=(1, 64, 1))}
+    product = x * factor if sign > 0 else -(x * factor)
+    wanted = [product.sum(axis=(0, 2), keepdims=True), *([x.sum(axis=(0, 2), keepdims=True)] if computed else [])]
+    graph, found, log = bound(values, wanted)
+    assert ("factor_out_of_sum" in [application.rule for application in log.applications]) == computed
+    assert sum(isinstance(node.op, (Reduce, ReduceMany)) for node in graph.nodes) == 1
+    np.testing.assert_allclose(found[0], sign * (X * values[factor]).sum((0, 2), keepdims=True), rtol=1e-9, atol=1e-9)
+
+
+def test_a_factor_that_changes_along_the_axes_stays():
+    factor = leaf("float64", (1, 1, 40), "factor")
+    outputs = [(x * factor).sum(axis=(0, 2), keepdims=True), x.sum(axis=(0, 2), keepdims=True)]
+    _, found, log = bound(VALUES | {factor: np.arange(40.0).reshape(1, 1, 40)}, outputs)
+    assert "factor_out_of_sum" not in [application.rule for application in log.applications]
+    np.testing.assert_allclose(found[0], (X * np.arange(40.0)).sum((0, 2), keepdims=True), rtol=1e-9, atol=1e-9)
+
+
+def test_relu_gradient_in_the_epilogue_of_a_data_gradient():
+    """z > 0 is computed by the convolution's kernel, not kept as an array of its own."""
+    image, first = leaf("float32", (2, 3, 8, 8), "image"), leaf("float32", (4, 3, 3, 3), "first")
+    second = leaf("float32", (5, 4, 3, 3), "second")
+    values = {each: RNG.normal(size=each.type.shape).astype("float32") for each in (image, first, second)}
+    hidden = nnet.relu(nnet.conv2d(image, first))
+    outputs = [grad(T.square(nnet.conv2d(hidden, second)).sum(), first)]
+    graph, found, _ = bound(values, outputs)
+    (gradient,) = (str(node.op) for node in graph.nodes if str(node.op).startswith("Conv{dgrad"))
+    assert "where" in gradient
+    assert not any(str(node.op).startswith("gt") for node in graph.nodes)
+    _, plain, _ = bound(values, outputs, include=())
+    np.testing.assert_allclose(found[0], plain[0], rtol=1e-4, atol=1e-4)
