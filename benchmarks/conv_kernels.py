@@ -18,7 +18,7 @@ import numpy as np
 
 from symconv.codegen.convolution import CONV_IMPLEMENTATIONS
 from symconv.codegen.implementation import Implementation
-from symconv.codegen.kernel import Operand, Problem
+from symconv.codegen.kernel import Kernel, Operand, Problem
 from symconv.codegen.matmul import MATMUL_IMPLEMENTATIONS
 from symconv.codegen.toolchain import build
 from symconv.ops.conv_problem import ConvProblem
@@ -53,18 +53,29 @@ def repeat(call: Callable[[], Any], seconds: float) -> tuple[float, float]:
     return float(np.median(times)), min(times)
 
 
-def time_kernel(implementation: Implementation, problem: Problem, arrays: list[Any], target: Target,
-                seconds: float) -> tuple[float, float]:
-    """Median and best time of one implementation's kernel."""
-    kernel = implementation.build(problem, target)
-    (built,) = build([kernel])
-    outputs = [np.zeros(operand.shape, operand.dtype) for operand in problem.outputs]
+def kernel_call(implementation: Implementation, problem: Problem, arrays: list[Any], target: Target) -> Callable[[], Any]:
+    """A call that runs one implementation's kernel, after those that bring its inputs into other forms."""
+    preparations = implementation.prepare(problem, target)
+    kernels = [each.kernel for each in preparations] + [implementation.build(problem, target)]
+    inputs, calls = list(arrays), []
+    for number, (kernel, built) in enumerate(zip(kernels, build(kernels), strict=True)):
+        main = number == len(preparations)
+        results = problem.outputs if main else (preparations[number].result,)
+        outputs = [np.zeros(operand.shape, operand.dtype) for operand in results]
+        read = inputs if main else [arrays[preparations[number].position]]
+        calls.append(_bound_call(kernel, built.address, [*outputs, *read]))
+        if not main:
+            inputs[preparations[number].position] = outputs[0]
+    return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
+
+
+def _bound_call(kernel: Kernel, address: int, arrays: list[Any]) -> Callable[[], Any]:
     workspace = np.zeros(kernel.workspace_bytes + 64, np.uint8)
-    addresses = [array.ctypes.data for array in (*outputs, *arrays)] + [workspace.ctypes.data + -workspace.ctypes.data % 64]
+    addresses = [array.ctypes.data for array in arrays] + [workspace.ctypes.data + -workspace.ctypes.data % 64]
     buffers = (ctypes.c_void_p * len(addresses))(*addresses)
     sizes = (ctypes.c_int64 * max(1, len(kernel.sizes)))(*kernel.sizes)
-    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(built.address)
-    return repeat(lambda: function(ctypes.addressof(buffers), ctypes.addressof(sizes)), seconds)
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(address)
+    return lambda kept=(arrays, workspace): function(ctypes.addressof(buffers), ctypes.addressof(sizes))
 
 
 def report(title: str, flops: int, implementations: tuple[Implementation, ...], problem: Problem, arrays: list[Any],
@@ -75,7 +86,7 @@ def report(title: str, flops: int, implementations: tuple[Implementation, ...], 
     chosen = min(taken, key=lambda each: each.estimate(problem, target))
     cells = []
     for each in taken:
-        middle, best = time_kernel(each, problem, arrays, target, options.seconds)
+        middle, best = repeat(kernel_call(each, problem, arrays, target), options.seconds)
         mark = "*" if each is chosen else " "
         cells.append(f"{mark}{each.name} {flops / middle / 1e9:6.1f} (best {flops / best / 1e9:6.1f}) {middle * 1e3:8.3f} ms")
     if peer is not None:
@@ -90,6 +101,13 @@ def conv_arrays(conv: ConvProblem) -> tuple[Conv, list[Any]]:
     x, w, y = (rng.standard_normal(shape).astype(conv.dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
     inputs = {Kind.FPROP: [x, w], Kind.DGRAD: [y, w, np.array(conv.x_shape)], Kind.WGRAD: [x, y, np.array(conv.w_shape)]}
     return Conv(conv.kind, conv.spec), inputs[conv.kind]
+
+
+def kernel_problem(conv: ConvProblem) -> tuple[Problem, list[Any]]:
+    """The problem as the implementations take it, and random inputs."""
+    op, arrays = conv_arrays(conv)
+    inputs = tuple(Operand.contiguous(array.dtype.name, array.shape) for array in arrays)
+    return Problem(op, inputs, (Operand.contiguous(conv.dtype, conv.result_shape),)), arrays
 
 
 def torch_conv(conv: ConvProblem, arrays: list[Any]) -> Callable[[], Any] | None:
@@ -117,9 +135,7 @@ def time_convolutions(lines: list[str], options: argparse.Namespace) -> None:
     for line in lines:
         for text in [line] if line.split()[0] in kinds else [f"{kind} {line}" for kind in kinds]:
             conv = ConvProblem.parse(text)
-            op, arrays = conv_arrays(conv)
-            problem = Problem(op, tuple(Operand.contiguous(array.dtype.name, array.shape) for array in arrays),
-                              (Operand.contiguous(conv.dtype, conv.result_shape),))
+            problem, arrays = kernel_problem(conv)
             report(text, conv.flops, CONV_IMPLEMENTATIONS, problem, arrays, options,
                    torch_conv(conv, arrays) if options.torch else None)
 
