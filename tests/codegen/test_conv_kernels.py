@@ -44,6 +44,10 @@ PROBLEMS = """
     n1 c3 h9 w70 k7 r3 s5 l2 p3 flip
     n1 c3 h4 w700 k2 r1 s1
     n33 c2 h3 w2 k4 r2 s2 p1
+    n2 c3 h6 w5 k300 r1 s1 u2
+    n1 c2 h3 w1101 k3 r1 s2 u3
+    n2 c300 h5 w9 k9 r1 s1
+    n3 c10 h7 w7 k40 r1 s1 g5
 """.strip().splitlines()
 TOLERANCE = {"float32": 3e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
 
