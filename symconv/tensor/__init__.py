@@ -4,32 +4,18 @@
 """
 from __future__ import annotations
 
-from ..graph import Constant, TensorType, Variable
+from ..graph import Constant as Constant
+from ..graph import TensorType as TensorType
+from ..graph import Variable as Variable
 from ..ops.constants import as_variable as as_tensor_variable
-from ..ops.constants import constant
-from ..ops.gradient_control import grad_clip, grad_scale, zero_grad
-from ..ops.stop_gradient import disconnected_grad
-from . import nnet, random, signal
-from .constructors import (
-    TYPED,
-    col,
-    matrices,
-    matrix,
-    row,
-    scalar,
-    scalars,
-    tensor,
-    tensor3,
-    tensor3s,
-    tensor4,
-    tensor4s,
-    tensor5,
-    tensor6,
-    tensor7,
-    vector,
-    vectors,
-)
+from ..ops.constants import constant as constant
+from ..ops.gradient_control import grad_clip as grad_clip
+from ..ops.gradient_control import grad_scale as grad_scale
+from ..ops.gradient_control import zero_grad as zero_grad
+from ..ops.stop_gradient import disconnected_grad as disconnected_grad
+from . import nnet as nnet
+from . import random as random
+from . import signal as signal
+from .constructors import *
 from .math import *
 from .shaping import *
-
-globals().update(TYPED)

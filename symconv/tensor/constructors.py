@@ -9,6 +9,16 @@ from ..errors import ArgumentError, explain_error
 from ..graph import Variable
 from ..graph.types import make_type
 
+__all__ = [
+    "bmatrix", "bscalar", "btensor3", "btensor4", "btensor5", "btensor6", "btensor7", "bvector", "col", "dmatrix",
+    "dscalar", "dtensor3", "dtensor4", "dtensor5", "dtensor6", "dtensor7", "dvector", "fmatrix", "fscalar",
+    "ftensor3", "ftensor4", "ftensor5", "ftensor6", "ftensor7", "fvector", "imatrix", "iscalar", "itensor3",
+    "itensor4", "itensor5", "itensor6", "itensor7", "ivector", "lmatrix", "lscalar", "ltensor3", "ltensor4",
+    "ltensor5", "ltensor6", "ltensor7", "lvector", "matrices", "matrix", "row", "scalar", "scalars", "tensor",
+    "tensor3", "tensor3s", "tensor4", "tensor4s", "tensor5", "tensor6", "tensor7", "vector", "vectors", "wmatrix",
+    "wscalar", "wtensor3", "wtensor4", "wtensor5", "wtensor6", "wtensor7", "wvector",
+]
+
 _RANKS = {"scalar": 0, "vector": 1, "matrix": 2, "tensor3": 3, "tensor4": 4, "tensor5": 5, "tensor6": 6, "tensor7": 7}
 _PREFIXES = {"b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64"}
 
@@ -66,10 +76,17 @@ tensor7 = _constructor("tensor7", 7)
 scalars, vectors, matrices = _several("scalars", scalar), _several("vectors", vector), _several("matrices", matrix)
 tensor3s, tensor4s = _several("tensor3s", tensor3), _several("tensor4s", tensor4)
 
-TYPED: dict[str, Callable[..., Variable]] = {
-    prefix + kind: _constructor(prefix + kind, rank, dtype)
-    for prefix, dtype in _PREFIXES.items() for kind, rank in _RANKS.items()}
-"""Theano's prefixed names: `fmatrix`, `ivector`, `dtensor4`, …"""
+def _typed(prefix: str) -> list[Callable[..., Variable]]:
+    """Theano's prefixed constructors of one dtype, from scalar to tensor7."""
+    return [_constructor(prefix + kind, rank, _PREFIXES[prefix]) for kind, rank in _RANKS.items()]
+
+
+bscalar, bvector, bmatrix, btensor3, btensor4, btensor5, btensor6, btensor7 = _typed("b")
+wscalar, wvector, wmatrix, wtensor3, wtensor4, wtensor5, wtensor6, wtensor7 = _typed("w")
+iscalar, ivector, imatrix, itensor3, itensor4, itensor5, itensor6, itensor7 = _typed("i")
+lscalar, lvector, lmatrix, ltensor3, ltensor4, ltensor5, ltensor6, ltensor7 = _typed("l")
+fscalar, fvector, fmatrix, ftensor3, ftensor4, ftensor5, ftensor6, ftensor7 = _typed("f")
+dscalar, dvector, dmatrix, dtensor3, dtensor4, dtensor5, dtensor6, dtensor7 = _typed("d")
 
 
 def row(name: str | None = None, dtype: Any = None) -> Variable:
