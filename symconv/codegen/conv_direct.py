@@ -17,6 +17,7 @@ from .conv_common import (
     make_geometry,
     minimal_bytes,
     refuse_types,
+    turning_seconds,
 )
 from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Problem
@@ -36,6 +37,10 @@ _TASKS = 8
 
 _COLUMNS = 256
 """Pixels of a row that are worked on at once."""
+
+
+ADD_SECONDS = 1.2e-9
+"""What an element of the result costs to add to one by one, in each pass but the first, where lines are no whole vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +81,16 @@ class ConvDirect(PixelConvolution):
         products = geometry.batch * geometry.groups * geometry.rows * geometry.channels * geometry.taps
         flops = 2 * products * counts[0] * counts[1] * vectors
         bands = geometry.batch * geometry.groups * counts[0] * -(-counts[1] // plan.rows) * -(-counts[2] // plan.columns)
-        copied = phases * bands * plan.elements * -(-geometry.channels // plan.channels) * 2 * tile.itemsize
+        passes = -(-geometry.channels // max(1, plan.channels))
+        copied = phases * bands * plan.elements * passes * 2 * tile.itemsize
         few = 0.5 + 0.1 * min(geometry.rows, 3)
         depth = geometry.channels * geometry.taps / phases
         share = few * depth / (depth + 12)
         seconds = compute_seconds(flops, tile.dtype, target, share) + copied / COPY_BYTES / target.threads
-        return START_SECONDS * phases + seconds
+        if counts[2] % tile.lanes:
+            seconds += (passes - 1) * geometry.groups * geometry.rows * geometry.pixels * ADD_SECONDS / target.threads
+        turning = turning_seconds(geometry) / target.threads if conv.kind is Kind.DGRAD else 0.0
+        return START_SECONDS * phases + seconds + turning
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, their distances, turned filters (DGRAD) and a band for each thread."""
