@@ -144,7 +144,7 @@ def _entries(kind: Kind, spec: ConvSpec, shape: Any, told: Sizes, default: Calla
             raise ShapeError(explain_error(
                 f"the size of the result along axis {axis} is not told by the inputs of a {kind.value}",
                 f"{spec}; what they tell: {shape_text(told)}",
-                f"give the shape of the {'image' if kind is Kind.DGRAD else 'filters'}"))
+                f"give the shape of the {'image (image_shape=…)' if kind is Kind.DGRAD else 'filters (weight_shape=…)'}"))
         sizes.append(size)
     return sizes
 

@@ -27,7 +27,7 @@ def dnn_conv(img: Any, kerns: Any, border_mode: Any = "valid", subsample: Any = 
 
     `conv_mode` is "conv" (kernels flipped) or "cross"; `precision`, what products are summed in, is "as_input_f32" (the
     default: float16 in float32), "float32" or "float64".  Other arguments as `conv2d`.  Theano's `algo`, `workmem` and
-    `direction_hint` are no part of an expression here: see `config.selection` and `config.conv.implementation`.
+    `direction_hint` are no part of an expression here: see `config.conv.implementation`.
 
     >>> import numpy as np
     >>> dnn_conv(np.ones((1, 3, 8, 8)), np.ones((4, 3, 3, 3)), conv_mode="cross").type.shape
