@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..ops.convolution import Conv
 from .conv_common import refuse_epilogue
+from .conv_depthwise import DEPTHWISE
 from .conv_direct import ConvDirect
 from .conv_gemm import ConvGemm
 from .conv_wgrad import ConvWgrad
@@ -11,5 +12,5 @@ from .conv_winograd import CONV_WINOGRAD
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad())
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad())
 IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}

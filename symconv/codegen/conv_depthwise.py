@@ -1,0 +1,288 @@
+"""Depthwise convolution (one input channel in a group) in one and two dimensions: lanes along the width, images read in place.
+
+Nothing is copied: vectors are loaded from the image where the taps want them; those that reach into the padding are masked.  An
+element is loaded once for all rows of a block and all taps that use it.  The taps are written out in the C, so a source is for
+one kernel, stride, dilation and padding; batch, channels and sizes are run-time numbers.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ops.spec import Kind
+from ..target import Target
+from .conv_common import (
+    FilterGradient,
+    Geometry,
+    PixelConvolution,
+    align,
+    conv_problem,
+    epilogue_suffix,
+    make_epilogue,
+    make_geometry,
+    minimal_bytes,
+    refuse_types,
+)
+from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .implementation import Implementation
+from .kernel import Kernel, Problem
+from .templates import render_kernel
+
+_MOST_TAPS = 49
+"""Taps that are written out, at most."""
+
+_TASK_PRODUCTS = 32 * 1024
+"""Products that a task should have at least, while tasks are many enough."""
+
+_SUMS = 10
+"""Sums of filter elements held in registers at once, at most: of 16 registers some hold image and response."""
+
+AxisTaps = tuple[tuple[int, int], ...]
+"""Along one axis (index in the weights, offset in the image read) of every tap that reaches the pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the image, so far from that of the first row; `uses`: the (row of pixels, line of taps) that read it."""
+
+    offset: int
+    uses: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A distance along the width, and the (phase of pixels, column of taps) that read there; `odd`: half of a pair of vectors."""
+
+    offset: int
+    uses: tuple[tuple[int, int], ...]
+    odd: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TapPlan:
+    """What the C is written from; `lines` has one entry for each phase of rows (FPROP: one; DGRAD: the stride)."""
+
+    step: tuple[int, int]
+    spread: tuple[int, int]
+    rows: int
+    lines: tuple[tuple[Line, ...], ...]
+    columns: tuple[Column, ...]
+    width: int
+    taps: int
+
+    @property
+    def row_range(self) -> tuple[int, int]:
+        """The least and the greatest distance of a line (of one row of pixels)."""
+        offsets = [line.offset for lines in self.lines for line in lines if any(row == 0 for row, _ in line.uses)]
+        return min(offsets, default=0), max(offsets, default=0)
+
+    @property
+    def column_range(self) -> tuple[int, int]:
+        """The least and the greatest distance along the width."""
+        return self.columns[0].offset if self.columns else 0, self.columns[-1].offset if self.columns else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vectors of a row of `count` pixels: of `number`, those from `low` to `high` read only inside the image."""
+
+    count: int
+    number: int
+    low: int
+    high: int
+
+    @property
+    def edges(self) -> int:
+        """Vectors that are masked."""
+        return self.number - (self.high - self.low)
+
+
+class ConvDepthwise(PixelConvolution):
+    """FPROP and DGRAD; the latter gathers, a phase of the stride at a time, and stores phases of columns interleaved."""
+
+    name = "conv_depthwise"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only FPROP and DGRAD of float32 and float64, one channel in a group, rank 1 or 2, at most 49 taps."""
+        if conv_problem(problem).kind is Kind.WGRAD:
+            return "it makes images and responses, not filter gradients"
+        return _refuse(problem)
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """What memory takes, or half the peak where that is longer; rows fill their vectors more or less well."""
+        return _estimate(problem, target, 0.5)
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds the masks of the vectors at the edges."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        plan = plan_taps(geometry, conv.kind)
+        name = f"sc_conv_{conv.kind.value}_depthwise_{_suffix(geometry, tile)}{epilogue_suffix(problem)}"
+        source = render_kernel("conv_depthwise.c.j2", function=name, kind=conv.kind.value, tile=tile, plan=plan,
+                               several=geometry.channels != 1, epilogue=make_epilogue(problem, tile))
+        vectors = plan_vectors(geometry, plan, tile)
+        parts, together = _cut(geometry, plan, target)
+        numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, together)
+        return Kernel(name, source, numbers, _mask_bytes(plan, vectors, tile), flops=conv.flops, bytes=minimal_bytes(problem))
+
+
+class ConvWgradDepthwise(FilterGradient):
+    """WGRAD: a vector of sums for each tap; slices of the pixels are added in order, whatever the threads."""
+
+    name = "conv_wgrad_depthwise"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only WGRAD of float32 and float64, one channel in a group, rank 1 or 2, at most 49 taps."""
+        if conv_problem(problem).kind is not Kind.WGRAD:
+            return "it makes filter gradients, not images or responses"
+        return _refuse(problem)
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """What memory takes, or a share of the peak where that is longer."""
+        return _estimate(problem, target, 0.45)
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds masks, then the sums of every slice."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        plan = plan_taps(geometry, conv.kind)
+        name = f"sc_conv_wgrad_depthwise_{_suffix(geometry, tile)}{epilogue_suffix(problem)}"
+        source = render_kernel("conv_depthwise_wgrad.c.j2", function=name, kind="wgrad", tile=tile, plan=plan,
+                               groups=plan_sums(plan), single=plan_lines(geometry, conv.kind, 1)[0],
+                               epilogue=make_epilogue(problem, tile))
+        vectors = plan_vectors(geometry, plan, tile, exact=True)
+        filters = geometry.groups * geometry.rows
+        parts = max(1, min(geometry.outside[1], -(-16 // max(1, filters * geometry.batch))))
+        slices = max(1, min(geometry.batch * parts, -(-16 // max(1, filters))))
+        masks = _mask_bytes(plan, vectors, tile, extra=1)
+        numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, slices, masks // tile.itemsize)
+        workspace = masks + slices * filters * plan.taps * tile.itemsize
+        return Kernel(name, source, numbers, workspace, flops=conv.flops, bytes=minimal_bytes(problem))
+
+
+def plan_taps(geometry: Geometry, kind: Kind) -> TapPlan:
+    """Which elements of the image a block of rows reads, and what each is used for."""
+    forward = kind is not Kind.DGRAD
+    step = (geometry.stride[1], geometry.stride[2]) if forward else (1, 1)
+    spread = (1, 1) if forward else (geometry.stride[1], geometry.stride[2])
+    rows = 1 if geometry.kernel[1] == 1 else 2 if max(geometry.stride) > 1 else 4
+    uses: dict[int, list[tuple[int, int]]] = {}
+    for phase, taps in enumerate(axis_taps(geometry, kind, 2)):
+        for index, offset in taps:
+            uses.setdefault(offset, []).append((phase, index))
+    first = min(uses, default=0)
+    columns = tuple(Column(offset, tuple(uses[offset]), step[1] == 2 and (offset - first) % 2 == 1) for offset in sorted(uses))
+    return TapPlan(step, spread, rows, plan_lines(geometry, kind, rows), columns, geometry.kernel[2], geometry.taps)
+
+
+def plan_lines(geometry: Geometry, kind: Kind, rows: int) -> tuple[tuple[Line, ...], ...]:
+    """For each phase of rows the lines of the image that a block of `rows` rows reads."""
+    step = 1 if kind is Kind.DGRAD else geometry.stride[1]
+    planned = []
+    for taps in axis_taps(geometry, kind, 1):
+        uses: dict[int, list[tuple[int, int]]] = {}
+        for row in range(rows):
+            for index, offset in taps:
+                uses.setdefault(row * step + offset, []).append((row, index))
+        planned.append(tuple(Line(offset, tuple(uses[offset])) for offset in sorted(uses)))
+    return tuple(planned)
+
+
+def axis_taps(geometry: Geometry, kind: Kind, axis: int) -> tuple[AxisTaps, ...]:
+    """The taps of every phase along an axis: pixel i of a phase reads image element i * step + offset."""
+    size, stride, dilation, pad = (of[axis] for of in (geometry.kernel, geometry.stride, geometry.dilation, geometry.pad))
+    places = [(index, (size - 1 - index if geometry.flip else index) * dilation) for index in range(size)]
+    if kind is not Kind.DGRAD:
+        return (tuple((index, place - pad) for index, place in places),)
+    return tuple(tuple((index, (phase + pad - place) // stride) for index, place in places if (phase + pad - place) % stride == 0)
+                 for phase in range(stride))
+
+
+def plan_sums(plan: TapPlan) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """The taps (line, column) in groups whose sums stay in registers, nearly equal."""
+    columns = [index for column in plan.columns for _, index in column.uses]
+    lines = sorted({index for line in plan.lines[0] for _, index in line.uses})
+    if len(columns) > _SUMS:
+        parts = -(-len(columns) // _SUMS)
+        cuts = [len(columns) * part // parts for part in range(parts + 1)]
+        return tuple(tuple((line, index) for index in columns[cuts[part]:cuts[part + 1]]) for line in lines
+                     for part in range(parts))
+    parts = -(-len(lines) // max(1, _SUMS // max(1, len(columns))))
+    cuts = [len(lines) * part // parts for part in range(parts + 1)]
+    return tuple(tuple((line, index) for line in lines[cuts[part]:cuts[part + 1]] for index in columns) for part in range(parts))
+
+
+def plan_vectors(geometry: Geometry, plan: TapPlan, tile: GemmTile, *, exact: bool = False) -> Vectors:
+    """The vectors of a row; the last one is moved back to end with it, and is one of the edge if `exact` and partly done twice."""
+    count, lanes, step = -(-geometry.outside[2] // plan.spread[1]), tile.lanes, plan.step[1]
+    number, inside = -(-count // lanes), geometry.inside[2]
+    last = max(0, count - lanes)
+    reach = step * lanes if step <= 2 else step * (lanes - 1) + 1
+    least, greatest = plan.column_range
+
+    def start(vector: int) -> int:
+        return min(vector * lanes, last)
+
+    low = min(number, -(-max(0, -least) // (step * lanes)))
+    if low < number and start(low) * step + least < 0:
+        low += 1
+    high = max(low, min(number, (inside - greatest - reach) // (step * lanes) + 1))
+    if high == number - 1 and high >= low and last * step + greatest + reach <= inside:
+        high = number
+    if exact and count % lanes:
+        high = min(high, number - 1)
+    return Vectors(count, number, min(low, high), high)
+
+
+def _refuse(problem: Problem) -> str | None:
+    conv = conv_problem(problem)
+    reason = refuse_types(problem)
+    if reason is None and conv.w_shape[1] != 1:
+        reason = f"it takes one input channel in a group, not {conv.w_shape[1]}"
+    if reason is None and conv.spec.ndim > 2:
+        reason = f"it convolves along one or two axes, not {conv.spec.ndim}"
+    taps = make_geometry(conv).taps
+    if reason is None and taps > _MOST_TAPS:
+        reason = f"it writes out at most {_MOST_TAPS} taps, and the kernel has {taps}"
+    return reason
+
+
+def _estimate(problem: Problem, target: Target, share: float) -> float:
+    conv = conv_problem(problem)
+    geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+    plan = plan_taps(geometry, conv.kind)
+    vectors = plan_vectors(geometry, plan, tile)
+    filled = max(1.0, (vectors.number + 0.5 * vectors.edges) * tile.lanes / max(1, vectors.count))
+    gathered = 1.0 if plan.step[1] == 1 else 1.5 if plan.step[1] == 2 else 4.0
+    seconds = compute_seconds(conv.flops * filled * gathered, tile.dtype, target, share)
+    return START_SECONDS + max(seconds, minimal_bytes(problem) / COPY_BYTES / max(1, target.threads))
+
+
+def _suffix(geometry: Geometry, tile: GemmTile) -> str:
+    """What the name says of the taps that are written out."""
+    axes = {"r": geometry.kernel, "u": geometry.stride, "l": geometry.dilation, "p": geometry.pad}
+    words = "_".join(f"{letter}{numbers[1]}x{numbers[2]}" for letter, numbers in axes.items())
+    return f"{tile.suffix}_{words}{'_flip' if geometry.flip else ''}"
+
+
+def _sizes(geometry: Geometry, vectors: Vectors, flops: int, target: Target) -> tuple[int, ...]:
+    """The first 14 numbers of both kernels, in the order of the struct Work of conv_depthwise_loads.c.j2."""
+    threads = 1 if flops < PARALLEL_FLOPS else target.threads
+    return (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
+            vectors.count, vectors.number, vectors.low, vectors.high, vectors.edges, threads)
+
+
+def _mask_bytes(plan: TapPlan, vectors: Vectors, tile: GemmTile, extra: int = 0) -> int:
+    return align((vectors.edges + 1) * (len(plan.columns) + extra) * tile.vector_bytes)
+
+
+def _cut(geometry: Geometry, plan: TapPlan, target: Target) -> tuple[int, int]:
+    """Into how many parts the rows of a plane are cut, and how many parts are one task."""
+    planes, rows = geometry.batch * geometry.groups * geometry.rows, -(-geometry.outside[1] // plan.spread[0])
+    products = max(1, geometry.outside[1] * geometry.outside[2] * geometry.taps * max(1, geometry.channels))
+    parts = 1
+    while planes * parts < 8 * target.threads and rows // parts > 2 * plan.rows and products // parts > _TASK_PRODUCTS:
+        parts *= 2
+    return parts, max(1, min(planes * parts // (8 * target.threads), _TASK_PRODUCTS // max(1, products // parts)))
+
+
+DEPTHWISE: tuple[Implementation, ...] = (ConvDepthwise(), ConvWgradDepthwise())
