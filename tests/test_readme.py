@@ -123,7 +123,7 @@ def test_errors_name_the_line() -> None:
 
 
 def test_new_batch_sizes_compile_nothing(tmp_path: Path) -> None:
-    claimed("A new batch size needs planning only")
+    claimed("A new batch size usually needs planning only")
     with sc.config.change(cache_dir=str(tmp_path)):
         x = T.matrix("x", dtype="float32")
         f = sc.compile([x], T.exp(x) * 2)
@@ -136,7 +136,7 @@ def test_new_batch_sizes_compile_nothing(tmp_path: Path) -> None:
 
 def test_printed_forms() -> None:
     claimed("`sc.debugprint(x)` prints an expression or a compiled function")
-    claimed("`sc.pprint` writes mathematics on one line")
+    claimed("`sc.pprint` writes mathematics")
     x = T.vector("x")
     f = sc.compile([x], T.exp(x) + 1, name="f")
     f([1.0])
