@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import platform
 import shlex
@@ -190,6 +191,6 @@ def processor() -> str:
                 field, _, value = line.partition(":")
                 if field.strip() in wanted:
                     found.setdefault(field.strip(), value.strip())
-    except OSError:
-        pass
+    except OSError as error:
+        logging.getLogger("symconv.codegen").debug("the processor is known by its platform name only: %s", error)
     return json.dumps([platform.machine(), platform.processor() if not found else "", found])

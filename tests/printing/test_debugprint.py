@@ -146,9 +146,9 @@ def test_in_place_marks_name_the_input_whose_memory_is_taken():
 def test_a_chain_of_20000_nodes_prints_in_seconds():
     for every in (0, 2):
         output = chain(20_000, every)[1]
-        start = time.perf_counter()
+        start = time.process_time()
         text = sc.debugprint(output, file="str")
-        assert time.perf_counter() - start < 5
+        assert time.process_time() - start < 5
         assert len(ids(text)[0]) == graph_size(output)
         assert max(map(len, text.splitlines())) < 120
 

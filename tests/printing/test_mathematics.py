@@ -101,7 +101,7 @@ def test_fused_operations_read_like_their_parts():
 
 
 def test_a_chain_of_20000_nodes():
-    start = time.perf_counter()
+    start = time.process_time()
     text = sc.pprint(chain(20_000)[1])
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert text == "tanh(" * 20_000 + "x" + ")" * 20_000
