@@ -6,6 +6,7 @@ import pytest
 from random_graphs import RandomGraph
 from rewriting import bound
 
+import symconv as sc
 from symconv.config import config
 from symconv.graph.gradient import grad
 from symconv.rewrites import PIPELINE
@@ -14,7 +15,7 @@ SEEDS = 500
 BATCH = 25
 
 
-def agree(found: list[np.ndarray], expected: list[np.ndarray], note: str, tolerance: float = 1e-9) -> None:
+def assert_agreement(found: list[np.ndarray], expected: list[np.ndarray], note: str, tolerance: float = 1e-9) -> None:
     for place, (a, b) in enumerate(zip(found, expected, strict=True)):
         assert a.shape == b.shape, f"{note}, output {place}: {a.shape} instead of {b.shape}"
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=f"{note}, output {place}")
@@ -26,15 +27,24 @@ def test_on_off_and_numpy_agree(first: int) -> None:
         graph = RandomGraph(seed)
         with config.change(verify=seed % 5 == 0):
             rewritten = bound(graph.inputs, graph.outputs)[1]
-        agree(bound(graph.inputs, graph.outputs, include=())[1], graph.expected, f"seed {seed}, as built")
-        agree(rewritten, graph.expected, f"seed {seed}, rewritten")
+        assert_agreement(bound(graph.inputs, graph.outputs, include=())[1], graph.expected, f"seed {seed}, as built")
+        assert_agreement(rewritten, graph.expected, f"seed {seed}, rewritten")
+
+
+@pytest.mark.parametrize("first", range(3000, 3016, 4))
+def test_generated_kernels_agree_with_numpy(first: int) -> None:
+    """The same through `compile`: generated C, in place and with planned memory."""
+    for seed in range(first, first + 4):
+        graph = RandomGraph(seed)
+        function = sc.compile(list(graph.inputs), graph.outputs, on_unused_input="ignore")
+        assert_agreement(function(*graph.inputs.values()), graph.expected, f"seed {seed}, compiled")
 
 
 @pytest.mark.parametrize("phase", [phase.name for phase in PIPELINE])
 def test_each_phase_alone(phase: str) -> None:
     for seed in range(1000, 1040):
         graph = RandomGraph(seed)
-        agree(bound(graph.inputs, graph.outputs, include=(phase,))[1], graph.expected, f"seed {seed}, only {phase}")
+        assert_agreement(bound(graph.inputs, graph.outputs, include=(phase,))[1], graph.expected, f"seed {seed}, only {phase}")
 
 
 def test_gradients() -> None:
@@ -44,4 +54,4 @@ def test_gradients() -> None:
         cost = sum((output * output).sum() for output in graph.outputs)
         gradients = grad(cost, list(graph.inputs), disconnected_inputs="ignore")
         as_built = bound(graph.inputs, gradients, include=())[1]
-        agree(bound(graph.inputs, gradients)[1], as_built, f"seed {seed}", 1e-7)
+        assert_agreement(bound(graph.inputs, gradients)[1], as_built, f"seed {seed}", 1e-7)
