@@ -10,7 +10,8 @@ import numpy as np
 from .contender import SYMCONV, Array, Contender, Row, Timing
 
 TURN_SECONDS = 0.03  # a turn repeats short calls for about this long
-PAUSE_SECONDS = 0.02  # before a turn: threads of the one before may still be spinning
+PAUSE_SECONDS = 0.1  # before a turn: threads of the one before (ONNX Runtime's above all) may still be spinning
+WARM_SECONDS = 0.01  # of calls that are not counted: after the pause the processor's clock and caches are those of an idle one
 MAX_CALLS = 50
 SLOW_SECONDS, SLOW_ROUNDS = 1.0, 3  # calls that take longer than this are timed in few rounds only
 
@@ -83,11 +84,15 @@ def _one_line(error: Exception) -> str:
 
 
 def _turn(contender: Contender, timing: Timing) -> None:
-    """One call that is not counted, then calls for a while."""
+    """Calls that are not counted (two at least), then calls for a while."""
     time.sleep(PAUSE_SECONDS)
     samples = timing.samples.setdefault(contender.name, [])
     call = contender.call
     call()
+    end = time.perf_counter() + WARM_SECONDS
+    call()
+    while time.perf_counter() < end:
+        call()
     end = time.perf_counter() + TURN_SECONDS
     for _ in range(MAX_CALLS):
         start = time.perf_counter()

@@ -17,6 +17,7 @@ from ..errors import IndexRangeError, InternalError, explain_error
 from ..graph import FunctionGraph
 from .interpret import run_reference
 from .memory import ALIGNMENT, MemoryPlan
+from .outputs import output_maker
 from .prepare import place_kept, watched_leaves
 from .schedule import Schedule
 from .step import KINDS, Place, Step
@@ -60,7 +61,8 @@ class Program:
         self._pointers[1] = -(-self._kept.ctypes.data // ALIGNMENT) * ALIGNMENT
         for (storage, _), array in zip(schedule.constants, self._constants, strict=True):
             self._pointers[self._numbers[storage]] = array.ctypes.data
-        self._results = [(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype)) for place in self._result_places()]
+        self._results = [output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
+                         for place in self._result_places()]
         self._arrays = (ctypes.c_void_p * max(1, len(self.leaves) + len(self._results)))()
         self._segments = self._make_segments()
         self._all_in_c = DATA_OFFSET >= 0 and all(segment.compiled is not None for segment in self._segments)
@@ -111,7 +113,7 @@ class Program:
         `times`, float64 with a place for every step, gets the seconds that each took.  `prepare`: whether the first
         `n_prepared` steps run too; not needed while the state of `watched` is as it was in the last run that did.
         """
-        results = [np.empty(shape, dtype) for shape, dtype in self._results]
+        results = [make() for make in self._results]
         arrays = [*leaf_arrays, *results]
         self._arrays[:len(arrays)] = list(map(id, arrays))
         if not self._all_in_c:
