@@ -13,6 +13,7 @@ The text is the key of tuning, the row of a benchmark and the name of a test cas
     flip     a true convolution (left out: cross-correlation)
     dtype    f16 | bf16 | f32 | f64, then @f64 where sums run in another dtype than usual, then >f16 where the result has
              another dtype
+    layout   nchw8c: image and result in blocks of 8 channels; nchw>nchw8c: only the result; left out where both are plain
     epilogue what is fused behind it: +bias+relu
 The sizes are always those of the forward direction.
 """
@@ -26,6 +27,7 @@ from typing import NamedTuple
 
 from .. import dtypes
 from ..errors import ArgumentError, InternalError, explain_error
+from .layout import Layout, parse_layout
 from .spec import ConvSpec, Kind, output_shape
 
 _IMAGE, _KERNEL = "dhw", "trs"
@@ -55,7 +57,8 @@ class ConvProblem:
     """One kind of convolution of known sizes: what an implementation is asked about.
 
     `spec` is resolved; `x_shape` and `w_shape` are those of the forward direction whatever the kind.  `dtype` is that of
-    the two tensors read, `result_dtype` of the result.  `epilogue` is the text of what is fused, "" for nothing.
+    the two tensors read, `result_dtype` of the result.  `epilogue` is the text of what is fused, "" for nothing; `layout` which
+    tensors lie in blocks of channels (the shapes here are plain whatever it is).
 
     >>> problem = ConvProblem.parse("dgrad n2 c8 h9 w9 k4 r3 s3 u2 p0:1 g2 flip f16>f32")
     >>> problem.x_shape, problem.w_shape, problem.y_shape, str(problem)
@@ -69,6 +72,7 @@ class ConvProblem:
     dtype: str
     result_dtype: str
     epilogue: str = ""
+    layout: Layout | None = None
 
     def __post_init__(self) -> None:
         if not self.spec.is_resolved:
@@ -134,7 +138,8 @@ class ConvProblem:
             words.append(f"g{self.spec.groups}")
         if self.spec.flip:
             words.append("flip")
-        return " ".join([*words, self._dtype_text(), *([self.epilogue] if self.epilogue else [])])
+        layout = "" if self.layout is None else self.layout.text(*self.kind.ends, self.spec.ndim)
+        return " ".join([*words, self._dtype_text(), *filter(None, (layout, self.epilogue))])
 
     def _dtype_text(self) -> str:
         text = _SHORT[self.dtype]
@@ -169,6 +174,8 @@ def _sorted_words(text: str, words: Sequence[str]) -> dict[str, str]:
             key, value = ("flip" if word == "flip" else "dtype"), word
         elif word.startswith("+"):
             key, value = "epilogue", word
+        elif word.startswith("nc"):
+            key, value = "layout", word
         else:
             raise ArgumentError(_unreadable(text, f"the word {word!r}"))
         if key in found:
@@ -200,9 +207,18 @@ def _from_words(text: str, kind: Kind, found: dict[str, str]) -> ConvProblem:
     problem = ConvProblem(
         kind, spec, (number["n"], number["c"], *(number[letter] for letter in _IMAGE[3 - ndim:])),
         (number["k"], number["c"] // groups, *(number[letter] for letter in _KERNEL[3 - ndim:])),
-        _LONG[dtype[1]], _LONG[dtype[3] or dtype[1]], found.get("epilogue", ""))
+        _LONG[dtype[1]], _LONG[dtype[3] or dtype[1]], found.get("epilogue", ""), _layout(text, kind, ndim, found.get("layout")))
     output_shape(problem.x_shape, problem.w_shape, spec)
     return problem
+
+
+def _layout(text: str, kind: Kind, ndim: int, word: str | None) -> Layout | None:
+    if word is None:
+        return None
+    layout = parse_layout(word, *kind.ends)
+    if layout is None or layout.text(*kind.ends, ndim) != word:
+        raise ArgumentError(_unreadable(text, f"the layout {word!r}"))
+    return layout
 
 
 def _values(text: str, found: dict[str, str], letter: str, usual: str, ndim: int) -> list[str]:

@@ -18,6 +18,7 @@ from ..graph.node import Array
 from . import conv_reference
 from .conv_problem import ConvProblem
 from .epilogue import CHANNEL, Epilogue
+from .layout import Layout, array_from_blocked, array_to_blocked, blocked_shape, plain_shape
 from .shape import shape as shape_of
 from .shape_rules import shape_text
 from .spec import ConvSpec, Kind, Role, Sizes, check_output, filters_shape, image_shape, output_shape
@@ -30,13 +31,15 @@ class Conv(Op):
 
     Both tensors have one float dtype, which the result has too unless the epilogue gives another.  Sums run in
     `spec.accumulator(dtype)`.  `known` are the sizes of the result that the builder of a DGRAD or WGRAD knew.
-    Empty batches, channels and filters are legal: the result is zeros where the sum is empty.
+    Empty batches, channels and filters are legal: the result is zeros where the sum is empty.  `layout`, set by rewrites only, says
+    which of image and response lie in blocks of channels (`ops/layout.py`); their shapes are then those in memory.
     """
 
     kind: Kind
     spec: ConvSpec
     epilogue: Epilogue | None = None
     known: Sizes | None = None
+    layout: Layout | None = None
 
     @property
     def value_inputs(self) -> tuple[int, ...]:
@@ -63,7 +66,7 @@ class Conv(Op):
         if len(types) != self.n_core_inputs + len(self.epilogue.operands if self.epilogue else ()):
             raise InternalError(f"{self} with {len(types)} inputs")
         dtype = _checked_dtype(self, types)
-        shapes = {role: type.shape for role, type in zip(self.kind.reads, types, strict=False)}
+        shapes = {role: plain_shape(type.shape, self.block(role)) for role, type in zip(self.kind.reads, types, strict=False)}
         result = self._result_shape(shapes, known)
         if self.kind is not Kind.FPROP and (types[2].dtype != "int64" or types[2].shape not in ((None,), (len(result),))):
             raise GraphTypeError(explain_error(f"{self} takes the shape of its result as an int64 vector [{len(result)}]",
@@ -71,7 +74,11 @@ class Conv(Op):
         if self.epilogue is not None:
             self._check_operands(result, types[self.n_core_inputs:])
             dtype = self.epilogue.dtype
-        return TensorType(dtype, result)
+        return TensorType(dtype, blocked_shape(result, self.block(self.kind.produces)))
+
+    def block(self, role: Role) -> int:
+        """The size of the channel blocks that the tensor of a role lies in, 0 where it is plain."""
+        return 0 if self.layout is None else self.layout.block(role)
 
     def _result_shape(self, shapes: Mapping[Role, Sizes], known: Sizes | None) -> Sizes:
         """The shape of the result from those of the inputs and what else is known of it."""
@@ -87,13 +94,14 @@ class Conv(Op):
     def _check_operands(self, result: Sizes, types: Sequence[TensorType]) -> None:
         assert self.epilogue is not None
         for place, type, dtype in zip(self.epilogue.operands, types, self.epilogue.program.inputs[1:], strict=True):
-            wanted = TensorType(dtype, (result[1],) if place == CHANNEL else result)
+            full = blocked_shape(result, self.block(self.kind.produces))
+            wanted = TensorType(dtype, (result[1],) if place == CHANNEL else full)
             if not wanted.accepts(type):
                 raise InternalError(f"{self}: an epilogue operand is {type}, not {wanted}")
 
     def grad(self, apply: Apply, cotangents: Sequence[Variable | None]) -> Sequence[Variable | None]:
-        if self.epilogue is not None:
-            raise InternalError(f"the gradient of {self}: epilogues are fused after gradients are taken")
+        if self.epilogue is not None or self.layout is not None:
+            raise InternalError(f"the gradient of {self}: epilogues are fused after gradients are taken, layouts chosen too")
         (cotangent,) = cotangents
         if cotangent is None:
             return (None,) * len(apply.inputs)
@@ -103,30 +111,35 @@ class Conv(Op):
         return (*gradients, *(None for _ in self.value_inputs))
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        first, second, *rest = inputs
+        blocks = [self.block(role) for role in self.kind.reads]
+        first, second = (array_from_blocked(array, block) for array, block in zip(inputs[:2], blocks, strict=True))
+        rest = list(inputs[2:])
         if self.kind is Kind.FPROP:
             result = conv_reference.fprop(first, second, self.spec)
         else:
             types = [TensorType(array.dtype.name, array.shape) for array in inputs]
             shape = self.infer_bound(types, {2: rest.pop(0)})[0].static_shape
+            shape = tuple(size or 0 for size in plain_shape(shape, self.block(self.kind.produces)))
             run = conv_reference.dgrad if self.kind is Kind.DGRAD else conv_reference.wgrad
             result = run(first, second, shape, self.spec)
-        if self.epilogue is None:
-            return (result,)
-        operands = [_along_channels(array, result.ndim) if place == CHANNEL else array
-                    for place, array in zip(self.epilogue.operands, rest, strict=True)]
-        return self.epilogue.program.evaluate(result, *operands)
+        block = self.block(self.kind.produces)
+        if self.epilogue is not None:
+            operands = [_along_channels(array, result.ndim) if place == CHANNEL else array_from_blocked(array, block)
+                        for place, array in zip(self.epilogue.operands, rest, strict=True)]
+            (result,) = self.epilogue.program.evaluate(result, *operands)
+        return (array_to_blocked(result, block),)
 
     def problem(self, inputs: Sequence[TensorType | Any], output: TensorType | Any) -> ConvProblem:
         """The concrete problem, for inputs and an output with static `shape` and `dtype` (types, or a kernel's operands)."""
-        shapes = dict(zip(self.kind.reads, (tuple(each.shape) for each in inputs), strict=False))
-        shapes[self.kind.produces] = tuple(output.shape)
+        roles = zip((*self.kind.reads, self.kind.produces), (*inputs[:2], output), strict=True)
+        shapes = {role: tuple(size or 0 for size in plain_shape(each.shape, self.block(role))) for role, each in roles}
         return ConvProblem(self.kind, self.spec.resolved(shapes["x"][2:], shapes["w"][2:]), shapes["x"], shapes["w"],
-                           inputs[0].dtype, output.dtype, "" if self.epilogue is None else str(self.epilogue))
+                           inputs[0].dtype, output.dtype, "" if self.epilogue is None else str(self.epilogue), self.layout)
 
     def __str__(self) -> str:
         fused = f", {self.epilogue}" if self.epilogue is not None else ""
-        return f"Conv{{{self.kind.value}, {self.spec}{fused}}}"
+        layout = "" if self.layout is None else f", {self.layout.text(*self.kind.ends, self.spec.ndim)}"
+        return f"Conv{{{self.kind.value}, {self.spec}{layout}{fused}}}"
 
 
 def _checked_dtype(op: Conv, types: Sequence[TensorType]) -> str:

@@ -37,6 +37,11 @@ class Kind(Enum):
         """The role of its result."""
         return {"fprop": "y", "dgrad": "x", "wgrad": "w"}[self.value]
 
+    @property
+    def ends(self) -> tuple[Role, Role]:
+        """The roles of the two tensors that have channels and pixels, one that is read in front."""
+        return ("y", "x") if self is Kind.DGRAD else ("x", "y")
+
     @classmethod
     def producing(cls, role: Role) -> Kind:
         """The kind that makes a role.
