@@ -1,7 +1,7 @@
 """What may be said of a function's inputs and outputs, and how a call's arguments become arrays."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,19 @@ class In:
 
 
 class Out:
-    """An output with options; `borrow` is accepted for Theano's programs: outputs are always arrays of their own."""
+    """An output with options.
 
-    def __init__(self, variable: Variable, borrow: bool = False) -> None:
+    Args:
+        variable: the expression.
+        borrow: accepted for Theano's programs: outputs are always arrays of their own.
+        on_device: leave the result on the function's device: on "cuda" a CuPy array, which other libraries take without a copy
+            (DLPack, `__cuda_array_interface__`). On the CPU results are NumPy arrays either way.
+    """
+
+    def __init__(self, variable: Variable, borrow: bool = False, on_device: bool = False) -> None:
         self.variable = variable
         self.borrow = borrow
+        self.on_device = on_device
 
 
 def _check_input(variable: Any) -> None:
@@ -88,10 +96,11 @@ def make_inputs(inputs: Any, allow_downcast: bool | None) -> list[In]:
     return made
 
 
-def match_arguments(inputs: Sequence[In], args: Sequence[Any], kwargs: Mapping[str, Any], function: str) -> list[Array]:
-    """The arrays of one call in the order of the inputs."""
+def match_arguments(inputs: Sequence[In], args: Sequence[Any], kwargs: Mapping[str, Any], function: str,
+                    convert: Callable[[In, Any, int], Any] = In.convert) -> list[Any]:
+    """The arrays of one call in the order of the inputs, each made by `convert(input, value, position)`."""
     if not kwargs and len(args) == len(inputs):
-        return [each.convert(value, position) for position, (each, value) in enumerate(zip(inputs, args, strict=True))]
+        return [convert(each, value, position) for position, (each, value) in enumerate(zip(inputs, args, strict=True))]
     if len(args) > len(inputs):
         raise InputTypeError(explain_error(f"{function} takes {len(inputs)} arguments", f"{len(args)}", _signature(inputs)))
     given: dict[int, Any] = dict(enumerate(args))
@@ -106,7 +115,7 @@ def match_arguments(inputs: Sequence[In], args: Sequence[Any], kwargs: Mapping[s
     arrays = []
     for position, each in enumerate(inputs):
         if position in given:
-            arrays.append(each.convert(given[position], position))
+            arrays.append(convert(each, given[position], position))
         elif each.default is not None:
             arrays.append(each.default)
         else:

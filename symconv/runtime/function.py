@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -15,10 +16,11 @@ from ..errors import InternalError
 from ..graph import FunctionGraph, Variable
 from .arguments import In, match_arguments
 from .bind import Guard
+from .container import Container
 from .mode import Mode
 from .profile import Profile
 from .program import Program
-from .shared import Container, SharedVariable
+from .shared import SharedVariable
 
 Array = np.ndarray[Any, Any]
 MAX_PROGRAMS = 256
@@ -140,7 +142,7 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on these arguments; updates of shared variables take effect when the whole run has succeeded."""
-        arguments = match_arguments(self._recipe.inputs, args, kwargs, self.name)
+        arguments = self._match(args, kwargs)
         with self._lock:
             if not self._locked:
                 return self._structure(self._run(arguments))
@@ -148,6 +150,9 @@ class Function:
                 for container in self._locked:
                     stack.enter_context(container.lock)
                 return self._structure(self._run(arguments))
+
+    def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        return match_arguments(self._recipe.inputs, args, kwargs, self.name)
 
     def _run(self, arguments: list[Array]) -> list[Array]:
         arrays = arguments + [leaf.container.array for leaf in self._shared]
@@ -158,17 +163,23 @@ class Function:
             arrays = arguments + [leaf.container.array for leaf in self._shared]
         prepare = kept.must_prepare()
         if self.profiling:
-            results = self.profile.run(kept.program, kept.in_order(arrays), prepare)
+            results = self._profiled(kept, arrays, prepare)
         else:
             results = kept.program.run(kept.in_order(arrays), None, prepare)
         if prepare:
             kept.note_prepared()
         for container in kept.direct:
-            container.version += 1
+            container.note_written()
         if kept.swapped:
             for container, array in zip(kept.swapped, results[kept.n_outputs:], strict=True):
                 container.replace(array)
             del results[kept.n_outputs:]
+        return results
+
+    def _profiled(self, kept: Kept, arrays: list[Array], prepare: bool) -> list[Array]:
+        start, step_seconds = time.perf_counter(), np.zeros(len(kept.program.steps))
+        results = kept.program.run(kept.in_order(arrays), step_seconds, prepare)
+        self.profile.note(kept.program, time.perf_counter() - start, step_seconds)
         return results
 
     def _program(self, arrays: list[Array]) -> Kept:
@@ -178,7 +189,7 @@ class Function:
             return self._last_kept
         kept = self._find(key, arrays)
         if kept is None:
-            kept = self._build(self.graph, dict(zip(self._leaves, arrays, strict=True)))
+            kept = self._build(self.graph, self._bindings(arrays))
             self._programs.setdefault(key, []).insert(0, kept)
         self._programs.move_to_end(key)
         self._forget_old()
@@ -188,9 +199,13 @@ class Function:
     def _find(self, key: tuple[Any, ...], arrays: list[Array]) -> Kept | None:
         """The program kept for these shapes whose guards hold."""
         for kept in self._programs.get(key, ()):
-            if not kept.guards or _guards_hold(kept, dict(zip(self._leaves, arrays, strict=True))):
+            if not kept.guards or _guards_hold(kept, self._bindings(arrays)):
                 return kept
         return None
+
+    def _bindings(self, arrays: list[Any]) -> dict[Variable, Array]:
+        """The leaves with their values on the host."""
+        return dict(zip(self._leaves, arrays, strict=True))
 
     def _forget_old(self) -> None:
         """Keep the number of programs bounded: the ones used longest ago go."""

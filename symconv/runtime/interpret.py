@@ -1,7 +1,7 @@
 """Evaluate an expression node by node with the NumPy references: the oracle, and the evaluator of shape scalars."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,16 @@ def run_reference(node: Apply, arrays: list[Array]) -> tuple[Array, ...]:
     """The node's reference on arrays, with the dtypes of the results checked against the node's types."""
     with np.errstate(all="ignore"):
         results = tuple(np.asarray(result) for result in node.op.reference(*arrays))
+    check_results(node, results)
+    return results
+
+
+def check_results(node: Apply, results: Sequence[Any]) -> None:
+    """What a node's reference gave must have the node's dtypes and ranks."""
     for output, result in zip(node.outputs, results, strict=True):
         if result.dtype.name != output.dtype or result.ndim != output.ndim:
             raise InternalError(f"the reference of {node.op} gives {result.dtype.name} of rank {result.ndim}, "
                                 f"its type is {output.type}")
-    return results
 
 
 def leaf_value(variable: Variable, values: Mapping[Variable, Array]) -> Array:

@@ -1,14 +1,12 @@
 """Profile: calls, time and memory by step."""
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .program import Program
+from .planned import PlannedProgram
 
 Array = np.ndarray[Any, Any]
 
@@ -17,7 +15,7 @@ Array = np.ndarray[Any, Any]
 class ProgramProfile:
     """What one program has cost so far: calls, seconds in all, seconds of each step."""
 
-    program: Program
+    program: PlannedProgram
     calls: int = 0
     seconds: float = 0.0
     step_seconds: Array = field(default_factory=lambda: np.zeros(0))
@@ -30,18 +28,14 @@ class Profile:
         self.name = name
         self.programs: dict[int, ProgramProfile] = {}
 
-    def run(self, program: Program, arrays: Sequence[Array], prepare: bool = True) -> list[Array]:
-        """Run the program and note its times."""
+    def note(self, program: PlannedProgram, seconds: float, step_seconds: Array) -> None:
+        """Add one call of a program, and the seconds of each of its steps."""
         entry = self.programs.get(id(program))
         if entry is None:
             entry = self.programs[id(program)] = ProgramProfile(program, step_seconds=np.zeros(len(program.steps)))
-        start = time.perf_counter()
-        step_seconds = np.zeros(len(program.steps))
-        results = program.run(arrays, step_seconds, prepare)
         entry.step_seconds += step_seconds
-        entry.seconds += time.perf_counter() - start
+        entry.seconds += seconds
         entry.calls += 1
-        return results
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data: for each program calls, seconds, arena bytes and a row for each step."""

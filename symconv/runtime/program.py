@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +17,10 @@ from ..graph import FunctionGraph
 from .interpret import run_reference
 from .memory import ALIGNMENT, MemoryPlan
 from .outputs import output_maker
-from .prepare import place_kept, watched_leaves
+from .planned import PlannedProgram
+from .prepare import place_kept
 from .schedule import Schedule
-from .step import KINDS, Place, Step
+from .step import Place, Step
 
 Array = np.ndarray[Any, Any]
 
@@ -37,22 +37,14 @@ class Segment:
     step: Step | None
 
 
-class Program:
+class Program(PlannedProgram):
     """Steps, memory plan and built kernels. `run` takes arrays for the leaves and gives the outputs' and new values' arrays.
 
-    It may be called by one thread at a time; `Function` holds a lock.
     """
 
     def __init__(self, graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan) -> None:
-        self.graph = graph
-        self.schedule = schedule
-        self.memory = memory
-        self.steps = schedule.steps
-        self.lock = threading.Lock()
+        super().__init__(graph, schedule, memory)
         self._numbers = self._number_storages()
-        self.leaves = tuple(schedule.inputs)
-        self.n_prepared = sum(step.is_prepared for step in self.steps)
-        self.watched = watched_leaves(self.steps, schedule.inputs)
         self._constants = [np.ascontiguousarray(constant.data) for _, constant in schedule.constants]
         self._arena = np.empty(memory.arena_bytes + ALIGNMENT, np.uint8)
         self._kept = np.empty(place_kept(self.steps, ALIGNMENT) + ALIGNMENT, np.uint8)
@@ -62,19 +54,15 @@ class Program:
         for (storage, _), array in zip(schedule.constants, self._constants, strict=True):
             self._pointers[self._numbers[storage]] = array.ctypes.data
         self._results = [output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
-                         for place in self._result_places()]
+                         for place in self.result_places()]
         self._arrays = (ctypes.c_void_p * max(1, len(self.leaves) + len(self._results)))()
         self._segments = self._make_segments()
         self._all_in_c = DATA_OFFSET >= 0 and all(segment.compiled is not None for segment in self._segments)
 
-    def _result_places(self) -> list[Place]:
-        """Where outputs, then swapped updates are written."""
-        return [*self.schedule.outputs, *(place for _, place in self.schedule.swapped)]
-
     def _number_storages(self) -> dict[Any, int]:
         """Numbers of the storages with a pointer of their own: 0 is the arena, 1 what is kept; constants, leaves, results."""
         storages = (*(storage for storage, _ in self.schedule.constants), *self.schedule.inputs.values(),
-                    *(place.storage for place in self._result_places()))
+                    *(place.storage for place in self.result_places()))
         return {storage: number for number, storage in enumerate(storages, _FIRST_NUMBER)}
 
     def _compiled(self, steps: list[tuple[int, list[tuple[int, int]], Sequence[int]]]) -> CompiledProgram:
@@ -123,20 +111,10 @@ class Program:
                 first = 0 if prepare or segment.first else self.n_prepared
                 failure = segment.compiled.run(None if times is None else times[segment.first:], first)
                 if failure is not None:
-                    raise self._error(segment.first + failure[0], failure[1])
+                    raise self.error_of(segment.first + failure[0], failure[1])
             elif segment.step is not None:
                 _timed(partial(self._run_reference, segment.step), times, segment.first)
         return results
-
-    def _error(self, position: int, code: int) -> Exception:
-        step = self.steps[position]
-        texts = step.kernel.errors if step.kernel is not None else ()
-        if not 1 <= code <= len(texts):
-            return InternalError(f"step {position} ({step.name}) ended with the unknown code {code}")
-        shapes = ", ".join(f"{place.operand.dtype}{list(place.operand.shape)}" for place in step.reads)
-        source = step.node.source if step.node is not None else ()
-        return IndexRangeError(explain_error(texts[code - 1], f"in {step.node.op if step.node else 'copy'} of {shapes}",
-                                             where=source))
 
     def _run_reference(self, step: Step) -> None:
         arrays = [self._array(place) for place in step.reads]
@@ -165,26 +143,6 @@ class Program:
         raw = (ctypes.c_uint8 * ((high - low + 1) * dtype.itemsize)).from_address(address)
         flat = np.ctypeslib.as_array(raw).view(dtype)
         return np.lib.stride_tricks.as_strided(flat[-low:], operand.shape, [stride * dtype.itemsize for stride in operand.strides])
-
-    def describe(self) -> str:
-        """The program as stable text: a line for each step, then the memory plan."""
-        lines = []
-        for number, step in enumerate(self.steps):
-            reads = ", ".join(_describe_place(place) for place in step.reads)
-            writes = ", ".join(_describe_place(place) for place in step.writes)
-            mark = (" in place" if step.in_place else "") + (" when state changes" if step.is_prepared else "")
-            lines.append(f"{number:3} {step.name}: {reads} -> {writes}{mark}")
-        counts = {kind: sum(storage.kind == kind for storage in self._numbers) for kind in KINDS if kind != "temporary"}
-        held = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-        lines.append(f"arena {self.memory.arena_bytes} bytes for {len(self.memory.slots)} temporaries; {held}")
-        return "\n".join(lines)
-
-
-def _describe_place(place: Place) -> str:
-    storage, operand = place.storage, place.operand
-    where = str(storage) if storage.alias is None else f"{storage}={storage.home}"
-    view = "" if place.is_whole else f"+{place.offset} strides ({','.join(map(str, operand.strides))})"
-    return f"{where}{view} {operand.dtype}[{','.join(map(str, operand.shape))}]"
 
 
 def _timed(action: Callable[[], None], times: Array | None, position: int) -> None:

@@ -1,7 +1,6 @@
 """Shared variables: state that functions read and update."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,37 +12,9 @@ from ..errors import GraphTypeError, InputTypeError, ShapeError, explain_error
 from ..graph import TensorType, Variable
 from ..graph.types import make_type
 from ..ops.state import register_shared_constructor
+from .container import Container
 
 Array = np.ndarray[Any, Any]
-
-
-class Container:
-    """Where a shared variable's value lives. `version` counts changes, so that what was derived from it can be kept.
-
-    `borrowed` says that somebody outside may hold the array itself; then a function that writes into the value in place
-    takes a copy of its own first.  `lock` is held by every call that reads or updates the value.
-    """
-
-    __slots__ = ("array", "borrowed", "lock", "version")
-
-    def __init__(self, array: Array, borrowed: bool = False) -> None:
-        self.array = array
-        self.version = 0
-        self.borrowed = borrowed
-        self.lock = threading.RLock()
-
-    def replace(self, array: Array, borrowed: bool = False) -> None:
-        """Put another array in place of the value."""
-        with self.lock:
-            self.array = array
-            self.borrowed = borrowed
-            self.version += 1
-
-    def make_private(self) -> None:
-        """Own the array before it is written in place."""
-        if self.borrowed:
-            self.array = self.array.copy()
-            self.borrowed = False
 
 
 class SharedVariable(Variable):
@@ -83,7 +54,7 @@ class SharedVariable(Variable):
         with self.container.lock:
             if borrow:
                 self.container.array[...] = 0
-                self.container.version += 1
+                self.container.note_written()
             else:
                 self.container.replace(np.zeros_like(self.container.array))
 

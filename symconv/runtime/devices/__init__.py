@@ -1,0 +1,1 @@
+"""Devices other than the CPU: memory, launches and recordings, behind one small interface."""
