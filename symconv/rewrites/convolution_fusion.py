@@ -7,6 +7,9 @@ times (silu: y · sigmoid(y)), and with masks of other tensors (relu's gradient:
 outside f reads the convolution's result, it is no output; every operand varies by channel only, or has the result's shape,
 or is a constant number; the target can run the epilogue.  Otherwise the reason is kept.
 
+A mask that is computed from one other tensor is computed in the epilogue, so that it is never stored; or, where the kernels
+that read the result read that tensor anyway (batch normalisation's gradient), in those, and not here (`masks.py`).
+
 Weight gradients take no epilogue: they are small, and the update that follows is one elementwise kernel, which would be torn
 apart.  A 1×1 convolution with stride 1 stays a convolution: its kernel is a matrix product over the same memory (channels
 first, no copy), and as a convolution it keeps its epilogue.
@@ -25,6 +28,7 @@ from ..ops.spec import Kind
 from .context import Context
 from .convolution_scale import channel_vector, without_epilogue
 from .convolution_spec import conv_of
+from .masks import is_read_by_all_users, masks_read_by
 from .programs import Place, ProgramBuilder, add_nodes, scalar_constant
 from .rule import Answer, Rule, Skip, rule
 
@@ -42,7 +46,7 @@ def fuse_into_epilogue(node: Apply, context: Context) -> Answer:
     for result in _conv_results(cone):
         outside = _read_outside(result, cone, context)
         if outside is None:
-            answer = _fused(node, result, _above(result, cone), context)
+            answer = _fused(node, result, cone, context)
             if not isinstance(answer, Skip):
                 return answer
             reason = reason or answer
@@ -100,19 +104,13 @@ def _read_outside(result: Variable, cone: list[Apply], context: Context) -> str 
 
 
 def _above(result: Variable, cone: list[Apply]) -> list[Apply]:
-    """The nodes of the cone that depend on a variable, and the masks that these read; inputs before readers."""
+    """The nodes of the cone that depend on a variable; inputs before readers."""
     changed, chosen = {result}, list[Apply]()
     for node in reversed(cone):
         if any(each in changed for each in node.inputs):
             changed.update(node.outputs)
             chosen.append(node)
-    read = {each for node in chosen for each in node.inputs}
-    return [node for node in reversed(cone) if node in chosen or (node.outputs[0] in read and _is_mask(node))]
-
-
-def _is_mask(node: Apply) -> bool:
-    """Whether a node compares one tensor with constants: as cheap to compute again as to read (relu's gradient: y > 0)."""
-    return node.outputs[0].dtype == "bool" and sum(scalar_constant(each) is None for each in node.inputs) == 1
+    return chosen
 
 
 @dataclass(slots=True)
@@ -144,8 +142,12 @@ class _Operands:
         return self.builder.input(variable.dtype)
 
 
-def _fused(root: Apply, result: Variable, nodes: list[Apply], context: Context) -> Variable | Skip:
-    conv = result.apply
+def _fused(root: Apply, result: Variable, cone: list[Apply], context: Context) -> Variable | Skip:
+    conv, above = result.apply, _above(result, cone)
+    masks = masks_read_by(above, result, context)
+    if any(is_read_by_all_users(mask.source, root.outputs[0], context) for mask in masks):
+        return Skip("the kernels that read the result compute its mask from what they read anyway")
+    nodes = list(dict.fromkeys(node for nodes in (*(mask.nodes for mask in masks), above) for node in nodes))
     assert conv is not None
     op: Conv = conv.op  # type: ignore[assignment]
     core, old = conv.inputs[:op.n_core_inputs], conv.inputs[op.n_core_inputs:]

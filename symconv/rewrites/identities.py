@@ -4,6 +4,7 @@
     where(c, x, x) = x      where(True, x, y) = x      |−x| = ||x|| = |x|      (−x)² = |x|² = x²
     max(x, x) = min(x, x) = x      relu(relu(x)) = relu(x)      cast(cast(x)) = cast(x) where the inner one loses nothing
     x > 0 = relu(x) > 0 where relu(x) is computed anyway
+    max(x, a) > b = x > b for numbers a ≤ b, min(x, a) < b = x < b for a ≥ b (of clip's gradient)
     x¹ = x      x² = square(x)      x⁻¹ = 1/x      x^½ = √x for x ≥ 0      x³, x⁴ by squaring (float32 and wider: last bit)
 
 What does not hold in floats is left alone: x · 0 (NaN, inf, -0), x - x, x / x, (x · a) · b.
@@ -117,6 +118,16 @@ def mask_by_relu(node: Apply, context: Context) -> Answer:
     return None if active is None else apply_op(node.op, active, limit)
 
 
+@law(scalar("gt", scalar("maximum", x, c), y), scalar("lt", scalar("minimum", x, c), y))
+def compare_beyond_limit(match: Match) -> Answer:
+    """max(x, a) > b = x > b for a ≤ b; min(x, a) < b = x < b for a ≥ b. NaN fails both comparisons."""
+    limit, bound = uniform_value(match.c), uniform_value(match.y)
+    if limit is None or bound is None or not is_unstretched(match.x, match.node):
+        return None
+    is_beyond = limit <= bound if match.node.op.name == "gt" else limit >= bound
+    return apply_op(match.node.op, match.x, match.y) if is_beyond else None
+
+
 @law(scalar("maximum", x, x), scalar("minimum", x, x), scalar("and_", x, x), scalar("or_", x, x))
 def same_operand(match: Match) -> Answer:
     """max(x, x) = min(x, x) = x & x = x | x = x"""
@@ -188,5 +199,5 @@ def simplify_power(node: Apply, context: Context) -> Answer:
 RULES: tuple[Rule, ...] = (
     drop_added_zero, drop_subtracted_zero, drop_factor_one, drop_divisor_one, drop_floor_divisor_one,
     cancel_double_negation, subtract_negation, add_negation, multiply_by_minus_one, square_without_sign,
-    absolute_without_sign, relu_once, mask_by_relu, same_operand, where_of_equals, where_of_constant, merge_casts,
-    simplify_power)
+    absolute_without_sign, relu_once, mask_by_relu, compare_beyond_limit, same_operand, where_of_equals, where_of_constant,
+    merge_casts, simplify_power)

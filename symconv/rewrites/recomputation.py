@@ -1,8 +1,9 @@
 """Which elementwise values are computed again by every kernel that reads them, because that moves less memory.
 
 Kept, a value costs the reading of what it is computed from, a writing, and a reading by each kernel.  Computed again, it
-costs each kernel the reading of what it is computed from, as far as the kernel does not read that anyway.  What it is
-computed from is found through the cheap values below it that nothing else reads, for these are computed again with it.
+costs each kernel the reading of what it is computed from, as far as the kernel does not read that anyway (or can compute it
+from what it reads).  What it is computed from is found through the cheap values below it that nothing else reads, for these
+are computed again with it.
 Small operands (by channel, say) cost nothing.
 """
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..ops.elementwise import Elementwise
 from .context import Context
 
 CHEAP = frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "relu", "where", "cast", "eq", "ne", "lt", "le",
-                   "gt", "ge", "and_", "or_", "xor", "invert", "square"})
+                   "gt", "ge", "and_", "or_", "xor", "invert", "square", "isnan", "isinf", "isfinite", "clip"})
 MAX_AGAIN = 8
 """How many instructions may be computed again together."""
 SMALL_SHARE = 16
@@ -38,19 +39,41 @@ def pays_again(node: Apply, kernels: Sequence[Reading], context: Context) -> boo
     if sources is None or size < LEAST_BYTES:
         return False
     kept = size * (1 + len(kernels)) + sum(map(_bytes, sources))
-    again = sum(_bytes(source) for _, read in kernels for source in sources if source not in read)
+    least = _least(value)
+    again = sum(_bytes(source) for _, read in kernels for source in sources if not _is_at_hand(source, read, least, context))
     return again < kept
+
+
+def _is_at_hand(variable: Variable, read: Collection[Variable], least: int, context: Context, depth: int = 4) -> bool:
+    """Whether a kernel reads a variable, or can compute it by a few cheap operations from what it reads."""
+    if variable in read:
+        return True
+    node = variable.apply
+    if depth == 0 or node is None or not isinstance(node.op, Elementwise) or node.op.name not in CHEAP:
+        return False
+    if context.is_result(variable):
+        return False
+    return all(_is_at_hand(each, read, least, context, depth - 1) for each in node.inputs if not _is_small(each, least))
+
+
+def _least(value: Variable) -> int:
+    """Operands of up to so many elements are small beside a value."""
+    return math.prod(value.type.static_shape) // SMALL_SHARE
+
+
+def _is_small(variable: Variable, least: int) -> bool:
+    return math.prod(variable.type.static_shape) <= least
 
 
 def _sources(node: Apply, context: Context) -> list[Variable] | None:
     """The large variables that a value is computed from; None where computing it again is dear."""
     cone, sources = [node], dict[Variable, None]()
-    least = math.prod(node.outputs[0].type.static_shape) // SMALL_SHARE
+    least = _least(node.outputs[0])
     for current in cone:
         if current.op.name not in CHEAP or len(cone) > MAX_AGAIN:
             return None
         for each in current.inputs:
-            if math.prod(each.type.static_shape) <= least:
+            if _is_small(each, least):
                 continue
             below = each.apply
             if below is None or not isinstance(below.op, Elementwise) or not context.has_one_reader(each):
