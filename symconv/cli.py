@@ -25,7 +25,23 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
     config = commands.add_parser("config", help="show every setting, its value and its environment variable")
     config.set_defaults(run=_config)
+    bisect = commands.add_parser("bisect", help="find the rewrite that makes a script fail (an assert, say)")
+    bisect.add_argument("script", help="a Python script that exits with a status other than 0 when its answer is wrong")
+    bisect.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    bisect.set_defaults(run=_bisect)
     return parser
+
+
+def _bisect(options: argparse.Namespace) -> int:
+    from .errors import UserError
+    from .runtime.bisect import bisect
+
+    try:
+        print(bisect(options.script, options.arguments))
+    except UserError as error:
+        print(error)
+        return 2
+    return 0
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -58,8 +58,20 @@ class IndexRangeError(UserError, IndexError):
     """An index outside the axis that it indexes, found at run time."""
 
 
+class NumericalError(UserError, ArithmeticError):
+    """`mode="nan_guard"`: a NaN, an infinity or a huge value appeared."""
+
+
 class InternalError(SymconvError):
     """A bug of symconv: please report it with the printed graph."""
+
+
+class WrongRewriteError(InternalError):
+    """`mode="debug"`: a rewrite changed the value of an expression."""
+
+
+class WrongKernelError(InternalError):
+    """`mode="debug"`: a kernel differs from its reference, or wrote where it may not."""
 
 
 class BackendError(SymconvError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..config import config
 from ..errors import ArgumentError, explain_error
 from ..graph import FunctionGraph
 from ..target import Target
@@ -27,6 +26,7 @@ from . import (
 )
 from .elementwise_fusion import fuse_elementwise
 from .engine import run_phase
+from .fuel import FUEL
 from .log import Log
 from .rule import Phase
 
@@ -75,11 +75,13 @@ def _run(phases: tuple[Phase, ...], graph: FunctionGraph, target: Target | None,
          exclude: Iterable[str], log: Log | None) -> tuple[FunctionGraph, Log]:
     wanted = None if include is None else _checked(include)
     unwanted = _checked(exclude)
-    log = Log(config.fuel) if log is None else log
+    log = Log(FUEL.left) if log is None else log
+    before = len(log.applications)
     for phase in phases:
         chosen = phase.selected(wanted, unwanted)
         if chosen.rules or chosen.whole:
             graph = run_phase(graph, chosen, target or Target(), log)
+    FUEL.spend(log.applications[before:])
     return graph, log
 
 

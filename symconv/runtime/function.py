@@ -162,7 +162,9 @@ class Function:
                 container.make_private()
             arrays = arguments + [leaf.container.array for leaf in self._shared]
         prepare = kept.must_prepare()
-        if self.profiling:
+        if self.mode.check:
+            results = self._checked(kept, arrays)
+        elif self.profiling:
             results = self._profiled(kept, arrays, prepare)
         else:
             results = kept.program.run(kept.in_order(arrays), None, prepare)
@@ -175,6 +177,16 @@ class Function:
                 container.replace(array)
             del results[kept.n_outputs:]
         return results
+
+    def _checked(self, kept: Kept, arrays: list[Array]) -> list[Array]:
+        """A run that watches itself (`Mode.check`)."""
+        from .checked import CheckedRun, check_rewrites
+
+        if self.mode.check == "debug":
+            bindings = self._bindings(arrays)
+            check_rewrites(self.rewrites, bindings)
+            check_rewrites(kept.log, kept.bindings(bindings))
+        return CheckedRun(kept.program, kept.in_order(arrays), self.mode.check).run()
 
     def _profiled(self, kept: Kept, arrays: list[Array], prepare: bool) -> list[Array]:
         start, step_seconds = time.perf_counter(), np.zeros(len(kept.program.steps))

@@ -116,9 +116,38 @@ class Program(PlannedProgram):
                 _timed(partial(self._run_reference, segment.step), times, segment.first)
         return results
 
+    def run_stepwise(self, leaf_arrays: Sequence[Array], results: Sequence[Array],
+                     around: Callable[[int, Callable[[], None]], None]) -> None:
+        """Run every step by itself: `around(position, run)` is called in its place and calls `run()`. For checks; slow."""
+        arrays = [*leaf_arrays, *results]
+        self._arrays[:len(arrays)] = list(map(id, arrays))
+        self._pointers[_FIRST_NUMBER + len(self._constants):] = list(map(data_address, arrays))
+        for segment in self._segments:
+            if segment.step is not None:
+                around(segment.first, partial(self._run_reference, segment.step))
+                continue
+            for number in range(0 if segment.compiled is None else segment.compiled.n_steps):
+                around(segment.first + number, partial(self._run_one, segment, number))
+
+    def _run_one(self, segment: Segment, number: int) -> None:
+        failure = None if segment.compiled is None else segment.compiled.run(None, number, number + 1)
+        if failure is not None:
+            raise self.error_of(segment.first + failure[0], failure[1])
+
+    @property
+    def arena_address(self) -> int:
+        """Where the arena starts."""
+        return int(self._pointers[0] or 0)
+
+    def memory_blocks(self) -> dict[str, Array]:
+        """The memory that the program owns, as bytes."""
+        blocks = {"the arena": self._arena, "what is kept between calls": self._kept}
+        blocks.update({f"constant {number}": array.reshape(-1).view(np.uint8) for number, array in enumerate(self._constants)})
+        return blocks
+
     def _run_reference(self, step: Step) -> None:
-        arrays = [self._array(place) for place in step.reads]
-        targets = [self._array(place) for place in step.writes]
+        arrays = [self.array(place) for place in step.reads]
+        targets = [self.array(place) for place in step.writes]
         if step.node is None:
             targets[0][...] = arrays[0]
             return
@@ -131,7 +160,7 @@ class Program(PlannedProgram):
                 raise InternalError(f"the reference of {step.node.op} gives shape {result.shape}, expected {target.shape}")
             target[...] = result
 
-    def _array(self, place: Place) -> Array:
+    def array(self, place: Place) -> Array:
         """A NumPy view of a place."""
         slot, offset = self._reference_to(place)
         dtype, operand = dtypes.numpy_dtype(place.operand.dtype), place.operand

@@ -1,0 +1,204 @@
+"""Runs that watch themselves: `mode="debug"` and `mode="nan_guard"`.
+
+debug: both sides of every rewrite are evaluated with the NumPy references on the call's own arguments and compared; then every step
+runs by itself, its results are compared with its op's reference on what it read, and no byte outside its results may change.
+nan_guard: after every step its results are looked at.  Both are slow, and leave state as it was when they raise.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..config import config
+from ..errors import InternalError, NumericalError, WrongKernelError, WrongRewriteError, explain_error
+from ..graph import Constant, Variable
+from ..rewrites.log import Application, Log, expression_text
+from .differences import difference, is_strange, strange_text
+from .interpret import leaf_value, run_reference
+from .program import Program
+from .step import Step
+
+Array = np.ndarray[Any, Any]
+Values = dict[Variable, Array]
+_GUARD_BYTES = 256  # around every result: nothing may write there
+
+
+def check_rewrites(log: Log, bindings: Values) -> None:
+    """Evaluate both sides of every rewrite of a log on these values of the leaves.
+
+    Raises:
+        WrongRewriteError: they differ where the first side is finite (a rewrite may be finite where the original was not).
+    """
+    values = dict(bindings)
+    for application in log.applications:
+        for before, after in zip(application.before, application.after, strict=True):
+            fill(values, (before, after))
+            found = difference(leaf_value(before, values), leaf_value(after, values), only_finite=True)
+            if found is not None:
+                raise WrongRewriteError(_rewrite_text(application, before, after, found))
+
+
+def _rewrite_text(application: Application, before: Variable, after: Variable, found: str) -> str:
+    return explain_error(f"the rewrite {application.rule} (phase {application.phase}) changes a value",
+                         f"{found}\n  before: {expression_text(before)}\n  after: {expression_text(after)}",
+                         f"this is a bug of symconv; until it is mended, compile with mode=Mode(…).excluding({application.rule!r})",
+                         application.sources)
+
+
+def fill(values: Values, wanted: Iterable[Variable]) -> None:
+    """Compute what is missing of the wanted variables with the references, and keep what is met on the way."""
+    stack = [variable for variable in wanted if variable not in values]
+    while stack:
+        variable = stack[-1]
+        node = variable.apply
+        if variable in values or node is None:
+            stack.pop()
+            continue
+        missing = [each for each in node.inputs if each not in values and each.apply is not None]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        results = run_reference(node, [leaf_value(each, values) for each in node.inputs])
+        values.update(zip(node.outputs, results, strict=True))
+
+
+class CheckedRun:
+    """One watched run of a program on arrays of its leaves."""
+
+    def __init__(self, program: Program, arrays: Sequence[Array], check: str) -> None:
+        self.program, self.arrays, self.check = program, list(arrays), check
+        self.padded, self.results = _guarded_results(program)
+        self.values: Values = {leaf: np.array(array) for leaf, array in zip(program.leaves, arrays, strict=True)}
+        self.watch = self._check_step if check == "debug" else self._look_at_step
+
+    def run(self) -> list[Array]:
+        """The results. An error leaves the arrays of the leaves as they were."""
+        if self.check == "nan_guard":
+            self._look_at_leaves()
+        before = [np.array(array) for array in self.arrays]
+        try:
+            self.program.run_stepwise(self.arrays, self.results, self.watch)
+        except BaseException:
+            for array, old in zip(self.arrays, before, strict=True):
+                if array.flags.writeable:
+                    array[...] = old
+            raise
+        return [np.array(result) for result in self.results]
+
+    def _blocks(self) -> dict[str, Array]:
+        blocks = self.program.memory_blocks()
+        blocks.update({f"the memory of {leaf.label}": _bytes(array)
+                       for leaf, array in zip(self.program.leaves, self.arrays, strict=True)})
+        blocks.update({f"result {number} and its surroundings": padded for number, padded in enumerate(self.padded)})
+        return blocks
+
+    def _check_step(self, position: int, run: Callable[[], None]) -> None:
+        step = self.program.steps[position]
+        wanted = self._wanted(step)
+        before = {name: block.copy() for name, block in self._blocks().items()}
+        run()
+        self._check_memory(step, position, before)
+        found = [np.array(self.program.array(place)) for place in step.writes]
+        for number, (result, reference) in enumerate(zip(found, wanted, strict=False)):
+            text = difference(reference, result)
+            if text is not None:
+                raise WrongKernelError(_kernel_text(step, position, number, text))
+        self._keep(step, found)
+
+    def _wanted(self, step: Step) -> Sequence[Array]:
+        """What the step's results should be; nothing is known of a step that brings an input into another form."""
+        if step.node is None:
+            return ()
+        fill(self.values, step.node.inputs)
+        return run_reference(step.node, [leaf_value(each, self.values) for each in step.node.inputs])
+
+    def _keep(self, step: Step, found: Sequence[Array]) -> None:
+        if step.node is not None:
+            self.values.update(zip(step.node.outputs, found, strict=True))
+
+    def _check_memory(self, step: Step, position: int, before: dict[str, Array]) -> None:
+        blocks = self._blocks()
+        may_change = {name: np.zeros(block.size, bool) for name, block in blocks.items()}
+        spans = [_span(self.program.array(place)) for place in step.writes]
+        if step.workspace is not None and step.kernel is not None:
+            start = self.program.arena_address + step.workspace.home.offset
+            spans.append((start, start + step.kernel.workspace_bytes))
+        for name, block in blocks.items():
+            first = block.ctypes.data
+            for start, stop in spans:
+                may_change[name][max(0, start - first):max(0, stop - first)] = True
+            wrong = np.flatnonzero((block != before[name]) & ~may_change[name])
+            if len(wrong):
+                found = f"it wrote outside its results: {len(wrong)} bytes of {name}, the first at byte {wrong[0]}"
+                raise WrongKernelError(_kernel_text(step, position, None, found))
+
+    def _look_at_leaves(self) -> None:
+        for leaf, array in self.values.items():
+            if is_strange(array, config.nan_guard_limit):
+                text = strange_text(array, config.nan_guard_limit)
+                raise NumericalError(explain_error(f"{leaf.label!r} holds {text} before the call",
+                                                   do="look at where this value comes from", where=leaf.source))
+
+    def _look_at_step(self, position: int, run: Callable[[], None]) -> None:
+        run()
+        step = self.program.steps[position]
+        if step.node is None:
+            return
+        for number, place in enumerate(step.writes):
+            array = self.program.array(place)
+            if is_strange(array, config.nan_guard_limit):
+                raise NumericalError(_chain_text(step, position, number, array))
+
+
+def _chain_text(step: Step, position: int, number: int, array: Array) -> str:
+    node = step.node
+    if node is None:
+        raise InternalError("a step without a node makes no values")
+    inputs = "; ".join(f"{variable.label} = {expression_text(variable, 3)}" for variable in node.inputs
+                       if not isinstance(variable, Constant))
+    text = strange_text(array, config.nan_guard_limit)
+    return explain_error(f"step {position} ({step.name}) gives {text} in its result {number}",
+                         f"{expression_text(node.outputs[number], 4)}\n  read: {inputs}",
+                         "its inputs were free of such values: look at this operation", node.source)
+
+
+def _kernel_text(step: Step, position: int, number: int | None, found: str) -> str:
+    what = f"step {position} ({step.name})" + ("" if number is None else f", result {number},")
+    name = step.choice.name if step.choice is not None else "a copy"
+    verb = "is wrong" if number is None else "differs from the NumPy reference"
+    node = "" if step.node is None else f"\n  node: {expression_text(step.node.outputs[0])}"
+    reads = ", ".join(f"{place.operand.dtype}{list(place.operand.shape)} strides {list(place.operand.strides)}"
+                      for place in step.reads)
+    return explain_error(f"{what} {verb} (implementation {name})", f"{found}{node}\n  inputs: {reads}",
+                         "this is a bug of symconv: please report it", () if step.node is None else step.node.source)
+
+
+def _guarded_results(program: Program) -> tuple[list[Array], list[Array]]:
+    """Memory for the results with guard bytes around each: all of it as bytes, and the arrays within."""
+    padded, results = [], []
+    for place in program.result_places():
+        memory = np.full(place.operand.nbytes + 2 * _GUARD_BYTES + 64, 0xA5, np.uint8)
+        start = _GUARD_BYTES + -(memory.ctypes.data + _GUARD_BYTES) % 64
+        array = memory[start:start + place.operand.nbytes].view(dtypes.numpy_dtype(place.operand.dtype))
+        padded.append(memory)
+        results.append(array.reshape(place.operand.shape))
+    return padded, results
+
+
+def _bytes(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """The address of an array's first byte, and of the one after its last."""
+    first = last = int(array.ctypes.data)
+    if array.size == 0:
+        return first, first
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        first += min(0, (size - 1) * stride)
+        last += max(0, (size - 1) * stride)
+    return first, last + array.itemsize
