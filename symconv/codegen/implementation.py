@@ -1,5 +1,7 @@
-"""What every implementation answers. Lists of them, best first, stand in `codegen/lists.py`."""
+"""What every implementation answers. Lists of them for each device, best first, stand in `codegen/lists.py`."""
 from __future__ import annotations
+
+from typing import Any
 
 from ..errors import InternalError
 from ..graph import Op
@@ -7,8 +9,11 @@ from ..target import Target
 from .kernel import Kernel, Preparation, Problem
 
 
-class Implementation:
-    """One way to run an op on one device. Stateless; `name` is what `explain()` and a forced choice call it."""
+class AnyImplementation:
+    """One way to run an op on one device. Stateless; `name` is what `explain()` and a forced choice call it.
+
+    What `build` gives depends on the device: a `Kernel` on the CPU, a `LaunchPlan` on CUDA.
+    """
 
     name = ""
 
@@ -31,6 +36,14 @@ class Implementation:
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The inputs that the kernel wants in another form; none by default."""
         return ()
+
+    def build(self, problem: Problem, target: Target) -> Any:
+        """What runs it on its device."""
+        raise InternalError(f"the implementation {self.name} builds nothing")
+
+
+class Implementation(AnyImplementation):
+    """One way to run an op on the CPU."""
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 from .. import dtypes
 from ..graph import Op
@@ -83,6 +84,28 @@ class Preparation:
     position: int
     kernel: Kernel
     result: Operand
+
+
+class AnyKernel(Protocol):
+    """What planning asks of a kernel for any device: see `Kernel`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def workspace_bytes(self) -> int: ...
+
+    @property
+    def in_place(self) -> tuple[tuple[int, int], ...]: ...
+
+    @property
+    def errors(self) -> tuple[str, ...]: ...
+
+    @property
+    def flops(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

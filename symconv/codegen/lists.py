@@ -1,10 +1,10 @@
-"""For each op class its implementations on the CPU, best first. The NumPy reference stands behind every list."""
+"""For each device and op class its implementations, best first. The NumPy reference stands behind every list."""
 from __future__ import annotations
 
 from functools import cache
 
 from ..graph import Op
-from .implementation import Implementation
+from .implementation import AnyImplementation, Implementation
 
 
 @cache
@@ -17,6 +17,13 @@ def _table() -> dict[type[Op], tuple[Implementation, ...]]:
     return table
 
 
-def implementations(op_class: type[Op]) -> tuple[Implementation, ...]:
-    """The implementations of an op class, best first; none where only the reference runs it."""
-    return _table().get(op_class, ())
+def implementations(op_class: type[Op], device: str = "cpu") -> tuple[AnyImplementation, ...]:
+    """The implementations of an op class on a device, best first; none where only the reference runs it.
+
+    The emulator runs what is generated for CUDA.
+    """
+    if device == "cpu":
+        return _table().get(op_class, ())
+    from .cuda.lists import cuda_table
+
+    return cuda_table().get(op_class, ())

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..codegen.driver import DATA_OFFSET, CompiledProgram, data_address
+from ..codegen.kernel import Kernel
 from ..codegen.toolchain import build
 from ..errors import IndexRangeError, InternalError, explain_error
 from ..graph import FunctionGraph
@@ -76,7 +77,7 @@ class Program(PlannedProgram):
         return self._numbers[home], place.offset_bytes
 
     def _make_segments(self) -> list[Segment]:
-        built = iter(build([step.kernel for step in self.steps if step.kernel is not None]))
+        built = iter(build([_kernel(step) for step in self.steps if step.kernel is not None]))
         segments: list[Segment] = []
         waiting: list[tuple[int, list[tuple[int, int]], Sequence[int]]] = []
         first = 0
@@ -90,7 +91,7 @@ class Program(PlannedProgram):
             references = [self._reference_to(place) for place in (*step.writes, *step.reads)]
             if step.workspace is not None:
                 references.append((0, step.workspace.home.offset))
-            waiting.append((next(built).address, references, step.kernel.sizes))
+            waiting.append((next(built).address, references, _kernel(step).sizes))
         if waiting:
             segments.append(Segment(first, self._compiled(waiting), None))
         return segments
@@ -172,6 +173,13 @@ class Program(PlannedProgram):
         raw = (ctypes.c_uint8 * ((high - low + 1) * dtype.itemsize)).from_address(address)
         flat = np.ctypeslib.as_array(raw).view(dtype)
         return np.lib.stride_tricks.as_strided(flat[-low:], operand.shape, [stride * dtype.itemsize for stride in operand.strides])
+
+
+def _kernel(step: Step) -> Kernel:
+    """A step's kernel, which must be one for the CPU."""
+    if not isinstance(step.kernel, Kernel):
+        raise InternalError(f"the step {step.name} has no kernel for the CPU")
+    return step.kernel
 
 
 def _timed(action: Callable[[], None], times: Array | None, position: int) -> None:

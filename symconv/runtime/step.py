@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .. import dtypes
-from ..codegen.kernel import Kernel, Operand
+from ..codegen.kernel import AnyKernel, Operand
 from ..graph import Apply
 from .select import Choice
 
@@ -68,7 +68,7 @@ class Step:
 
     node: Apply | None
     choice: Choice | None
-    kernel: Kernel | None
+    kernel: AnyKernel | None
     reads: tuple[Place, ...]
     writes: tuple[Place, ...]
     workspace: Storage | None = None

@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass
 
 from ...errors import InternalError
-from ...graph import Op
 from ...target import Target
+from ..implementation import AnyImplementation
 from ..kernel import Problem
 
 WORKSPACE = -1  # in `CudaKernel.buffers`: the workspace that the launches of one plan share
@@ -68,27 +68,14 @@ class LaunchPlan:
     flops: int = 0
     bytes: int = 0
 
+    @property
+    def name(self) -> str:
+        """The names of its kernels."""
+        return "+".join(dict.fromkeys(launch.name for launch in self.launches)) or "nothing"
 
-class CudaImplementation:
-    """One way to run an op on CUDA. Stateless; `name` is what `explain()` and a forced choice call it."""
 
-    name = ""
-
-    def serves(self, op: Op) -> bool:
-        """Whether it is meant for this op at all."""
-        return True
-
-    def refuse(self, problem: Problem, target: Target) -> str | None:
-        """None if it can run the problem, else the reason why not, in words for the user."""
-        return None
-
-    def takes_strides(self, problem: Problem, position: int) -> bool:
-        """Whether the input at `position` may have any strides (else it is copied first)."""
-        return False
-
-    def estimate(self, problem: Problem, target: Target) -> float:
-        """Expected seconds; only compared with other implementations of the same problem."""
-        return 0.0
+class CudaImplementation(AnyImplementation):
+    """One way to run an op on CUDA; `refuse`, `takes_strides` and `estimate` mean what they do for the CPU."""
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """The launches."""

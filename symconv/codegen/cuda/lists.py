@@ -1,0 +1,13 @@
+"""For each op class its implementations on CUDA, best first."""
+from __future__ import annotations
+
+from functools import cache
+
+from ...graph import Op
+from ..implementation import AnyImplementation
+
+
+@cache
+def cuda_table() -> dict[type[Op], tuple[AnyImplementation, ...]]:
+    """The implementations of each op class that has any."""
+    return {}
