@@ -19,8 +19,9 @@ from .runtime.function import Function
 from .runtime.mode import Mode
 from .runtime.shared import SharedVariable, shared
 from .runtime.verify_grad import verify_grad
+from .version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
            "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",

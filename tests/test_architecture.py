@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "symconv"
 FILES = sorted(ROOT.rglob("*.py"))
-BASE = {"errors", "config", "dtypes"}
+BASE = {"errors", "config", "dtypes", "version"}
 MAY_IMPORT = {
     "graph": BASE | {"graph"},
     "ops": BASE | {"graph", "ops"},

@@ -1,98 +1,32 @@
-"""What the machine is and what it can do: facts, the FMA peak and the copy bandwidth, measured by generated kernels."""
+"""What the machine is and what it can do: facts, and the ceilings from the generated kernels that estimates use too."""
 from __future__ import annotations
 
-import ctypes
 import datetime
 import json
 import os
 import platform
-import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import symconv as sc
+from symconv.codegen import ceilings
 from symconv.codegen.compiler import find_compiler
-from symconv.codegen.kernel import Kernel
-from symconv.codegen.threads import pool_header
-from symconv.codegen.toolchain import build
-
-Array = np.ndarray[Any, Any]
-ACCUMULATORS = 12
-_FMA = """#include <stdint.h>
-/* The peak of multiply-and-add: {accumulators} independent accumulators of {lanes} floats, on each of sizes[1] threads. */
-typedef float vector __attribute__((vector_size({bytes})));
-int measure_fma(void *const *buffers, const int64_t *sizes) {{
-    float *out = buffers[0];
-    #pragma omp parallel for schedule(static) num_threads((int)sizes[1])
-    for (int64_t task = 0; task < sizes[1]; task++) {{
-        vector a[{accumulators}], x, y;
-        for (int lane = 0; lane < {lanes}; lane++) {{ x[lane] = 0.999f + out[0]; y[lane] = 0.001f + out[1]; }}
-        for (int i = 0; i < {accumulators}; i++) a[i] = x * (float)i;
-        for (int64_t n = 0; n < sizes[0]; n++) {{
-            #pragma GCC unroll {accumulators}
-            for (int i = 0; i < {accumulators}; i++) a[i] = a[i] * x + y;
-        }}
-        float sum = 0;
-        for (int i = 0; i < {accumulators}; i++) for (int lane = 0; lane < {lanes}; lane++) sum += a[i][lane];
-        out[2 + task] = sum;
-    }}
-    return 0;
-}}
-"""
-_COPY = """#include <stdint.h>
-#include <string.h>
-/* Copying of sizes[0] floats in pieces, on sizes[1] threads. */
-int measure_copy(void *const *buffers, const int64_t *sizes) {
-    float *out = buffers[0];
-    const float *in = buffers[1];
-    const int64_t piece = 32768;
-    #pragma omp parallel for schedule(dynamic) num_threads((int)sizes[1])
-    for (int64_t i = 0; i < sizes[0] / piece; i++)
-        for (int64_t j = 0; j < piece; j++) out[i * piece + j] = in[i * piece + j];
-    return 0;
-}
-"""
 
 
 def fma_peak(threads: int, seconds: float = 0.3) -> float:
     """FLOP/s of the best of several runs."""
-    vector_bytes = _vector_bytes()
-    lanes = vector_bytes // 4
-    source = _FMA.format(accumulators=ACCUMULATORS, lanes=lanes, bytes=vector_bytes)
-    out = np.zeros(2 + threads, np.float32)
-    repeats = 2_000_000
-    best = _best("measure_fma", source, [out], [repeats, threads], seconds)
-    return 2 * ACCUMULATORS * lanes * repeats * threads / best
+    return ceilings.fma_peak(threads, _vector_bytes(), seconds=seconds)
 
 
 def copy_bandwidth(threads: int, floats: int, seconds: float = 0.3) -> float:
     """Bytes read and written per second by a copy of so many floats, the best of several runs."""
-    source, result = np.ones(floats, np.float32), np.zeros(floats, np.float32)
-    return 8 * floats / _best("measure_copy", _COPY, [result, source], [floats, threads], seconds)
+    return ceilings.copy_bandwidth(threads, 4 * floats, _vector_bytes(), seconds)
 
 
 def _vector_bytes() -> int:
     from symconv.runtime.targets import make_target
 
     return make_target("cpu").vector_bytes
-
-
-def _best(name: str, source: str, arrays: list[Array], sizes: list[int], seconds: float) -> float:
-    """The shortest time of one kernel."""
-    (built,) = build([Kernel(name, f"{pool_header()}\n{source}")])
-    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(built.address)
-    buffers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    numbers = (ctypes.c_int64 * len(sizes))(*sizes)
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        function(ctypes.addressof(buffers), ctypes.addressof(numbers))
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def facts(threads: int, versions: dict[str, str]) -> dict[str, str]:

@@ -97,6 +97,5 @@ def make_block(tile: GemmTile) -> GemmBlock:
 
 
 def compute_seconds(flops: float, tile_dtype: str, target: Target, efficiency: float) -> float:
-    """Expected seconds of `flops` at a share of the peak of two multiply-adds of a vector a cycle and thread."""
-    peak = 4 * (target.vector_bytes / dtypes.itemsize(tile_dtype)) * FLOPS_PER_CYCLE_NS
-    return flops / (peak * efficiency * max(target.threads, 1))
+    """Expected seconds of `flops` at a share of the machine's peak (`Target.ceilings`)."""
+    return flops / (target.peak_flops(tile_dtype) * efficiency)

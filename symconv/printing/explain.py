@@ -58,8 +58,10 @@ def _report_lines(title: str, report: Report) -> list[str]:
              + (f"; one of {report.n_programs} programs)" if report.n_programs > 1 else ")")]
     lines += _section("convolutions", [line for step in convolutions for line in _step_lines(step)])
     lines += _section("other steps" if convolutions else "steps", _table([_row(step) for step in others]))
+    lines += _section("chosen among several", [line for step in others for line in _choice_lines(step)])
     lines += _section("rewriting", _rewrite_lines(report.rewrites))
-    return lines + _section("memory", _memory_lines(report.memory))
+    lines += _section("memory", _memory_lines(report.memory))
+    return lines + _section("machine", _machine_lines(report))
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
@@ -72,7 +74,7 @@ def _step_lines(step: StepReport) -> list[str]:
     what = str(step.problem) if step.problem is not None else step.copy if node is None else operation_text(node)
     lines = [f"step {step.number}: {what}", f"  runs {_choice_text(step)}"]
     if step.reference_reason is None:
-        lines += [f"  {_candidate_text(each)}" for each in step.candidates if not each.is_chosen]
+        lines += _other_lines(step)
     if step.not_cudnn is not None:
         lines.append(f"  cuDNN: no, {step.not_cudnn}")
     if node is not None:
@@ -82,6 +84,19 @@ def _step_lines(step: StepReport) -> list[str]:
         lines.append(f"  copies {copied} first: the kernel does not take their strides")
     lines += [f"  gives {type}{_mark(step, number)}" for number, type in enumerate(step.results)]
     return lines + [f"  written at {escape(str(place))}" for place in step.sources]
+
+
+def _other_lines(step: StepReport) -> list[str]:
+    """The candidates that were not chosen, and why none was timed where that was asked for."""
+    lines = [f"  {_candidate_text(each)}" for each in step.candidates if not each.is_chosen]
+    return lines + ([f"  not measured: {escape(step.not_measured)}"] if step.not_measured else [])
+
+
+def _choice_lines(step: StepReport) -> list[str]:
+    """Why this implementation, for a step that several were asked for."""
+    if step.reference_reason is not None or len(step.candidates) < 2:
+        return []
+    return [f"step {step.number}: {_choice_text(step)}", *_other_lines(step)]
 
 
 def _node_lines(node: Apply) -> list[str]:
@@ -110,7 +125,8 @@ def _expected(candidate: CandidateReport) -> str:
     if not candidate.seconds:
         return ""
     speed = f", {candidate.gflops:.1f} GFLOP/s" if candidate.gflops else ""
-    return f" (expected {candidate.seconds * 1e3:.3g} ms{speed})"
+    share = f", {candidate.share:.0%} of the peak" if candidate.share is not None else ""
+    return f" ({'measured' if candidate.is_measured else 'expected'} {candidate.seconds * 1e3:.3g} ms{speed}{share})"
 
 
 def _candidate_text(candidate: CandidateReport) -> str:
@@ -163,6 +179,18 @@ def _memory_lines(memory: MemoryReport) -> list[str]:
         if names:
             lines.append(f"updates {how}: {', '.join(map(escape, names))}")
     return lines
+
+
+def _machine_lines(report: Report) -> list[str]:
+    """What the expected times above reckon with; nothing where none stands above."""
+    machine = report.machine
+    shown = [step for step in report.steps if step.problem is not None or len(step.candidates) > 1]
+    if machine is None or not any(each.seconds for step in shown for each in step.candidates):
+        return []
+    how = "measured once for this machine" if not machine.reason else f"stated defaults: {escape(machine.reason)}"
+    return [f"expected times reckon, for {plural(machine.threads, 'thread')}, with {machine.flops / 1e9:.0f} GFLOP/s of float32 "
+            f"and copies of {machine.memory / 1e9:.0f} GB/s in memory, {machine.l3 / 1e9:.0f} in the third cache, "
+            f"{machine.l2 / 1e9:.0f} in the second", f"these are {how}"]
 
 
 def find_steps(report: Report, wanted: Any) -> list[StepReport]:

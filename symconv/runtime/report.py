@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..graph import Apply, TensorType, Variable
@@ -10,10 +10,11 @@ from ..graph.provenance import Sources
 from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
 from ..rewrites.log import expression_text
+from ..target import Target
 from .program import Program
-from .select import NO_CANDIDATE
+from .select import NO_CANDIDATE, Candidate, Choice, expected_seconds
 from .step import Place, Step
-from .targets import why_not_cudnn
+from .targets import make_target, why_not_cudnn
 
 if TYPE_CHECKING:
     from .function import Function, Kept
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CandidateReport:
-    """An implementation that was asked: expected seconds and GFLOP/s, or why it refused; and whether it was chosen."""
+    """An implementation that was asked: its seconds, or why it refused; and whether it was chosen.
+
+    `is_measured` tells measured seconds from expected ones; `gflops` are those of a direct computation, `share` is their part of
+    the machine's peak.
+    """
 
     name: str
     is_chosen: bool
     seconds: float | None = None
     gflops: float | None = None
     refusal: str | None = None
+    share: float | None = None
+    is_measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class StepReport:
     sources: Sources
     problem: ConvProblem | None = None
     not_cudnn: str | None = None
+    not_measured: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,19 @@ class MemoryReport:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineReport:
+    """What expected times reckon with, for the threads that kernels use: float32 FLOP/s, bytes a second that copies read and
+    write.  `reason` says why these are the stated defaults; empty where they were measured."""
+
+    threads: int
+    flops: float
+    memory: float
+    l3: float
+    l2: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything about one program of a function. Without a program only `rewrites` says something."""
 
@@ -87,6 +108,7 @@ class Report:
     steps: tuple[StepReport, ...]
     rewrites: tuple[RewriteReport, ...]
     memory: MemoryReport | None
+    machine: MachineReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON."""
@@ -94,6 +116,7 @@ class Report:
                 "inputs": [{"name": name, "type": type} for name, type in self.inputs],
                 "steps": [_step_dict(step) for step in self.steps],
                 "rewrites": [_rewrite_dict(each) for each in self.rewrites],
+                "machine": None if self.machine is None else asdict(self.machine),
                 "memory": None if self.memory is None else {
                     "arena_bytes": self.memory.arena_bytes, "lower_bound_bytes": self.memory.lower_bound_bytes,
                     "temporaries": self.memory.temporaries, "in_place": self.memory.in_place,
@@ -108,29 +131,48 @@ def make_report(function: Function, kept: Kept | None = None) -> Report:
     rewrites = [_rewrite_report("for any shape", function.rewrites)]
     inputs: Sequence[Variable] = function.graph.inputs if kept is None else kept.program.graph.inputs
     steps: tuple[StepReport, ...] = ()
+    machine = None
     if kept is not None:
+        target = make_target(function.device)
+        machine = _machine_report(target)
         rewrites.append(_rewrite_report("for these shapes", kept.log))
-        steps = tuple(_step_report(number, step, kept.program) for number, step in enumerate(kept.program.steps))
+        steps = tuple(_step_report(number, step, kept.program, target) for number, step in enumerate(kept.program.steps))
     return Report(function.name, function.device, None if kept is None else kept.program, len(function.programs),
                   tuple((variable.label, str(variable.type)) for variable in inputs), steps, tuple(rewrites),
-                  None if kept is None else _memory_report(kept.program))
+                  None if kept is None else _memory_report(kept.program), machine)
 
 
-def _step_report(number: int, step: Step, program: Program) -> StepReport:
+def _step_report(number: int, step: Step, program: Program, target: Target) -> StepReport:
     node, choice = step.node, step.choice
     problem = _conv_problem(step)
     flops = problem.flops if problem is not None else step.kernel.flops if step.kernel is not None else 0
-    candidates = () if choice is None else tuple(
-        CandidateReport(each.name, each.name == choice.name, each.estimate,
-                        flops / each.estimate / 1e9 if each.estimate and flops else None, each.refusal)
-        for each in choice.candidates)
+    candidates = () if choice is None else tuple(_candidate_report(each, choice, flops, target) for each in choice.candidates)
     return StepReport(
         number, node, _copy_text(step) if node is None else "", step.kernel.name if step.kernel is not None else "",
         "copy" if choice is None else choice.name, candidates, _reference_reason(step),
         () if choice is None else choice.copied, tuple(step.in_place), _updates(step, program),
         tuple(_place_type(place) for place in step.writes),
         sum(place.operand.nbytes for place in step.reads), sum(place.operand.nbytes for place in step.writes),
-        node.source if node is not None else (), problem, None if problem is None else why_not_cudnn())
+        node.source if node is not None else (), problem, None if problem is None else why_not_cudnn(),
+        "" if choice is None else choice.why)
+
+
+def _candidate_report(candidate: Candidate, choice: Choice, flops: int, target: Target) -> CandidateReport:
+    is_measured = candidate.measured is not None
+    seconds = candidate.measured if is_measured else expected_seconds(choice, candidate, target)
+    rate = flops / seconds if seconds and flops else None
+    dtype = choice.problem.outputs[0].dtype
+    share = rate / target.peak_flops(dtype) if rate is not None and dtype in ("float32", "float64") else None
+    return CandidateReport(candidate.name, candidate.name == choice.name, seconds, None if rate is None else rate / 1e9,
+                           candidate.refusal, share, is_measured)
+
+
+def _machine_report(target: Target) -> MachineReport | None:
+    """The ceilings that estimates reckon with; None for a device whose kernels are not estimated by them."""
+    if target.device != "cpu" or not target.has_compiler:
+        return None
+    rates = target.ceilings.rates(target.threads)
+    return MachineReport(target.threads, target.peak_flops("float32"), rates.memory, rates.l3, rates.l2, target.ceilings.reason)
 
 
 def _reference_reason(step: Step) -> str | None:
@@ -183,14 +225,19 @@ def _memory_report(program: Program) -> MemoryReport:
 def _step_dict(step: StepReport) -> dict[str, Any]:
     return {"step": step.number, "op": step.copy if step.node is None else str(step.node.op), "kernel": step.kernel,
             "implementation": step.implementation, "problem": None if step.problem is None else str(step.problem),
-            "candidates": [{"name": each.name, "chosen": each.is_chosen, "seconds": each.seconds, "gflops": each.gflops,
-                            "refusal": each.refusal} for each in step.candidates],
-            "reference_reason": step.reference_reason, "not_cudnn": step.not_cudnn, "copied_inputs": list(step.copied),
+            "candidates": [_candidate_dict(each) for each in step.candidates],
+            "reference_reason": step.reference_reason, "not_cudnn": step.not_cudnn,
+            "not_measured": step.not_measured, "copied_inputs": list(step.copied),
             "in_place": list(step.in_place), "updates": [{"result": number, "name": name} for number, name in step.updates],
             "bytes_read": step.bytes_read, "bytes_written": step.bytes_written,
             "inputs": [] if step.node is None else [f"{variable.label}: {variable.type}" for variable in step.node.inputs],
             "results": list(step.results),
             "sources": [str(place) for place in step.sources]}
+
+
+def _candidate_dict(each: CandidateReport) -> dict[str, Any]:
+    return {"name": each.name, "chosen": each.is_chosen, "seconds": each.seconds, "measured": each.is_measured,
+            "gflops": each.gflops, "share_of_peak": each.share, "refusal": each.refusal}
 
 
 def _rewrite_dict(report: RewriteReport) -> dict[str, Any]:

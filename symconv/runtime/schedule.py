@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..codegen.elementwise import copy_kernel
-from ..codegen.kernel import Kernel, Operand
+from ..codegen.kernel import AnyKernel, Operand
 from ..graph import Apply, Constant, FunctionGraph, Variable
 from ..target import Target
 from .prepare import prepared_first
@@ -56,10 +56,14 @@ class _Builder:
         self.temporaries: dict[Storage, None] = {}
         self.copies: dict[Variable, Place] = {}
         self.computed: set[Variable] = set()  # results of steps; the others are views, of outputs too
+        updated = {leaf for leaf, new in graph.updates if new is not leaf}
+        self.still: set[Storage] = set()  # constants, state that is not updated, and what is made of these alone
         self.output_numbers = {variable: number for number, variable in reversed(list(enumerate(graph.outputs)))}
         self.counts = dict.fromkeys(("input", "shared", "constant", "output", "update", "temporary"), 0)
         for leaf in graph.leaves:
-            self.place(leaf)
+            storage = self.place(leaf).storage
+            if storage.kind != "input" and leaf not in updated:
+                self.still.add(storage)
 
     def new_storage(self, kind: str, nbytes: int) -> Storage:
         """Another storage of a kind."""
@@ -88,7 +92,8 @@ class _Builder:
         if self._view(node, inputs):
             return
         outputs = tuple(Operand.contiguous(output.dtype, output.type.static_shape) for output in node.outputs)
-        choice = choose(node.op, tuple(place.operand for place in inputs), outputs, self.target, self.reference)
+        still = frozenset([position for position, place in enumerate(inputs) if place.storage in self.still])
+        choice = choose(node.op, tuple(place.operand for place in inputs), outputs, self.target, self.reference, still)
         reads = tuple(self.contiguous(variable) if position in choice.copied else place
                       for position, (variable, place) in enumerate(zip(node.inputs, inputs, strict=True)))
         kernel = None if choice.implementation is None else build_kernel(choice.implementation, choice.problem, self.target)
@@ -97,6 +102,8 @@ class _Builder:
             reads = self._prepare(choice, reads)
         workspace = self._workspace(kernel)
         self.steps.append(Step(node, choice, kernel, reads, writes, workspace))
+        if len(still) == len(inputs) and not self.steps[-1].can_fail:
+            self.still.update(place.storage for place in writes)
 
     def _prepare(self, choice: Choice, reads: tuple[Place, ...]) -> tuple[Place, ...]:
         """The inputs, those that the implementation wants in another form by steps of their own."""
@@ -110,7 +117,7 @@ class _Builder:
             places[preparation.position] = made
         return tuple(places)
 
-    def _workspace(self, kernel: Kernel | None) -> Storage | None:
+    def _workspace(self, kernel: AnyKernel | None) -> Storage | None:
         return self.new_storage("temporary", kernel.workspace_bytes) if kernel and kernel.workspace_bytes else None
 
     def _view(self, node: Apply, inputs: tuple[Place, ...]) -> bool:

@@ -1,17 +1,21 @@
 """Select: an implementation for one op on operands of known shape, with the reasons of those that refused."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ..codegen.implementation import Implementation
-from ..codegen.kernel import Kernel, Operand, Problem
+from ..codegen.implementation import AnyImplementation
+from ..codegen.kernel import AnyKernel, Operand, Problem
 from ..codegen.lists import implementations
 from ..config import config
 from ..errors import ArgumentError, BackendError, explain_error
 from ..graph import Op
 from ..ops.convolution import Conv
 from ..target import Target
+from .measure import Entrant, measured_seconds, problem_text
+
+log = logging.getLogger("symconv.runtime")
 
 NO_KERNEL = "no generated kernel for this operation"
 NO_CANDIDATE = "generated kernels"
@@ -19,21 +23,29 @@ NO_CANDIDATE = "generated kernels"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One implementation that was asked: its estimate in seconds, or why it refused."""
+    """One implementation that was asked: its expected seconds, those measured, or why it refused.
+
+    The expected seconds are None where nothing asked for them: it was the only one.
+    """
 
     name: str
     estimate: float | None = None
     refusal: str | None = None
+    measured: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen: `implementation` is None for the NumPy reference; `copied` are inputs made contiguous first."""
+    """What was chosen: `implementation` is None for the NumPy reference; `copied` are inputs made contiguous first.
 
-    implementation: Implementation | None
+    `why` says why candidates were not timed, where `config.selection` asks for that.
+    """
+
+    implementation: AnyImplementation | None
     problem: Problem
     copied: tuple[int, ...]
     candidates: tuple[Candidate, ...]
+    why: str = ""
 
     @property
     def name(self) -> str:
@@ -42,36 +54,78 @@ class Choice:
 
 
 def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], target: Target,
-           reference: bool = False) -> Choice:
-    """The accepted candidate with the smallest estimate; the reference where none accepts (or where it is asked for)."""
-    plain = _with_copies(None, Problem(op, inputs, outputs))
+           reference: bool = False, still: frozenset[int] = frozenset()) -> Choice:
+    """The fastest of those that accept, by `config.selection`: the smallest estimate, or what was measured.
+
+    The NumPy reference where none accepts (or where it is asked for).  `still` are the inputs made of state that the function
+    does not update: what an implementation makes of them is not made on every call.
+    """
+    asked = Problem(op, inputs, outputs)
     if reference or not target.has_compiler:
         why = "the mode asks for the NumPy references" if reference else "no C compiler was found"
-        return Choice(None, *plain, (Candidate(NO_CANDIDATE, refusal=why),))
+        return Choice(None, *_with_copies(None, asked), (Candidate(NO_CANDIDATE, refusal=why),))
     candidates: list[Candidate] = []
-    best: tuple[float, Implementation, Problem, tuple[int, ...]] | None = None
-    for implementation in _asked(op):
-        problem, copied = _with_copies(implementation, Problem(op, inputs, outputs))
+    entrants: list[Entrant] = []
+    for implementation in _asked(op, target.device):
+        problem, copied = _with_copies(implementation, asked)
         refusal = implementation.refuse(problem, target)
-        if refusal is not None:
-            candidates.append(Candidate(implementation.name, refusal=refusal))
-            continue
-        estimate = implementation.estimate(problem, target)
-        candidates.append(Candidate(implementation.name, estimate))
-        if best is None or estimate < best[0]:
-            best = (estimate, implementation, problem, copied)
-    if best is None:
+        candidates.append(Candidate(implementation.name, refusal=refusal))
+        if refusal is None:
+            entrants.append(Entrant(implementation, problem, copied))
+    if not entrants:
         _check_forced(op, candidates)
-        return Choice(None, *plain, tuple(candidates) or (Candidate(NO_CANDIDATE, refusal=NO_KERNEL),))
-    return Choice(best[1], best[2], best[3], tuple(candidates))
+        return Choice(None, *_with_copies(None, asked), tuple(candidates) or (Candidate(NO_CANDIDATE, refusal=NO_KERNEL),))
+    if len(entrants) == 1:
+        return _choice(entrants[0], candidates)
+    return _fastest(asked, entrants, candidates, target, still)
 
 
-def _asked(op: Op) -> tuple[Implementation, ...]:
+def _choice(entrant: Entrant, candidates: list[Candidate], why: str = "") -> Choice:
+    return Choice(entrant.implementation, entrant.problem, entrant.copied, tuple(candidates), why)
+
+
+def _fastest(asked: Problem, entrants: list[Entrant], candidates: list[Candidate], target: Target,
+             still: frozenset[int]) -> Choice:
+    """The choice among several; ties go to the one that stands first."""
+    expected = {each.implementation.name: each.implementation.estimate(each.problem, target) for each in entrants}
+    measured, why = _measured(asked, entrants, target, still)
+    seconds = measured or expected
+    best = min(entrants, key=lambda each: seconds[each.implementation.name])
+    every = [each if each.refusal is not None else replace(each, estimate=expected[each.name], measured=measured.get(each.name))
+             for each in candidates]
+    return _choice(best, every, why)
+
+
+def _measured(asked: Problem, entrants: list[Entrant], target: Target, still: frozenset[int]) -> tuple[dict[str, float], str]:
+    """Measured seconds by name; none, and why, where there are none."""
+    if config.selection != "measure":
+        return {}, ""
+    if target.device != "cpu":
+        return {}, f"kernels of the device {target.device} are not timed here"
+    if config.deterministic:
+        return {}, "config.deterministic lets no choice depend on measured times"
+    if any(operand.size == 0 for operand in asked.outputs):
+        return {}, "there is nothing to compute"
+    try:
+        return measured_seconds(asked, entrants, target, still), ""
+    except MemoryError:
+        log.warning("the candidates of %s are not timed: there is no memory for their arrays", problem_text(asked))
+        return {}, "there is no memory for the candidates' arrays"
+
+
+def expected_seconds(choice: Choice, candidate: Candidate, target: Target) -> float | None:
+    """The expected seconds of a candidate, also of an only one."""
+    if candidate.estimate is not None or candidate.refusal is not None or choice.implementation is None:
+        return candidate.estimate
+    return choice.implementation.estimate(choice.problem, target)
+
+
+def _asked(op: Op, device: str) -> tuple[AnyImplementation, ...]:
     """The implementations of an op; only the forced one where `config.conv.implementation` names one that is meant for it.
 
     (No implementation makes both images and filter gradients: forcing one for either leaves the choice for the other.)
     """
-    every = implementations(type(op))
+    every = implementations(type(op), device)
     serving = tuple(each for each in every if each.serves(op))
     forced = config.conv.implementation
     if not forced or not isinstance(op, Conv):
@@ -92,7 +146,7 @@ def _check_forced(op: Op, candidates: list[Candidate]) -> None:
             "; ".join(str(each.refusal) for each in candidates)))
 
 
-def _with_copies(implementation: Implementation | None, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
+def _with_copies(implementation: AnyImplementation | None, problem: Problem) -> tuple[Problem, tuple[int, ...]]:
     """The problem as the implementation sees it: inputs whose strides it does not take are contiguous copies."""
     copied = tuple(position for position, operand in enumerate(problem.inputs)
                    if not operand.is_contiguous
@@ -105,6 +159,7 @@ def _with_copies(implementation: Implementation | None, problem: Problem) -> tup
 
 
 @lru_cache(maxsize=4096)
-def build_kernel(implementation: Implementation, problem: Problem, target: Target) -> Kernel:
+def build_kernel(implementation: AnyImplementation, problem: Problem, target: Target) -> AnyKernel:
     """The implementation's kernel; the same problem is rendered once for a process."""
-    return implementation.build(problem, target)
+    built: AnyKernel = implementation.build(problem, target)
+    return built

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from ..codegen.ceilings import machine_ceilings
 from ..codegen.compiler import find_compiler, missing_compiler_error, processor
 from ..codegen.kernel import Operand, Problem
 from ..codegen.lists import implementations
@@ -19,7 +20,7 @@ from ..ops.convolution import Conv
 from ..ops.epilogue import CHANNEL, Epilogue
 from ..ops.fused import FusedElementwise
 from ..ops.scalar import ScalarProgram
-from ..target import Target
+from ..target import DEFAULT_CEILINGS, Ceilings, Target
 
 
 def make_target(device: str) -> Target:
@@ -31,9 +32,16 @@ def make_target(device: str) -> Target:
     if compiler is None:
         _warn_no_compiler()
     threads = (config.threads or default_threads()) if compiler is not None and compiler.has_openmp else 1
-    plain = Target("cpu", compiler is not None, _vector_bytes(), threads)
+    plain = Target("cpu", compiler is not None, _vector_bytes(), threads, find_ceilings=_ceilings)
     return replace(plain, refuse_epilogue=partial(_refuse_epilogue, plain),
-                   refuse_elementwise=partial(_refuse_elementwise, plain))
+                   refuse_elementwise=partial(_refuse_elementwise, plain), estimate=partial(_estimate, plain))
+
+
+def _ceilings() -> Ceilings:
+    """The ceilings of this machine, measured when an estimate first asks."""
+    if find_compiler() is None:
+        return replace(DEFAULT_CEILINGS, reason="no C compiler was found")
+    return machine_ceilings(_vector_bytes())
 
 
 def check_cudnn_wanted() -> None:
@@ -71,12 +79,24 @@ def _refuse_elementwise(target: Target, program: ScalarProgram) -> str | None:
                    [TensorType(dtype, (8,)) for dtype in program.output_dtypes])
 
 
+def _estimate(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float | str:
+    """Expected seconds of the fastest generated kernel for an op on contiguous operands, or why there is none."""
+    problem = Problem(op, tuple(Operand.contiguous(type.dtype, type.static_shape) for type in inputs),
+                      tuple(Operand.contiguous(type.dtype, type.static_shape) for type in outputs))
+    asked = [each for each in implementations(type(op), target.device) if each.serves(op)]
+    reasons = {each.name: each.refuse(problem, target) for each in asked}
+    seconds = [each.estimate(problem, target) for each in asked if reasons[each.name] is None]
+    if seconds:
+        return min(seconds)
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or "there is no generated kernel for it"
+
+
 def _refuse(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> str | None:
     if not target.has_compiler:
         return "there is no C compiler"
     problem = Problem(op, tuple(Operand.contiguous(type.dtype, type.static_shape) for type in inputs),
                       tuple(Operand.contiguous(type.dtype, type.static_shape) for type in outputs))
-    reasons = [(each.name, each.refuse(problem, target)) for each in implementations(type(op))]
+    reasons = [(each.name, each.refuse(problem, target)) for each in implementations(type(op), target.device)]
     if any(reason is None for _, reason in reasons):
         return None
     return "; ".join(f"{name}: {reason}" for name, reason in reasons) or "there is no generated kernel for it"

@@ -46,13 +46,14 @@ def test_before_a_program_it_says_how_to_get_one():
 
 def test_every_candidate_has_an_estimate_or_a_reason(monkeypatch):
     real = select.implementations
-    monkeypatch.setattr(select, "implementations", lambda op: (*real(op), Picky(), Slow()) if op is Conv else real(op))
+    monkeypatch.setattr(select, "implementations",
+                        lambda op, device: (*real(op, device), Picky(), Slow()) if op is Conv else real(op, device))
     function = classify()
     function.prepare((2, 1, 6, 6))
     text = function.explain()
     assert "not picky: it wants\\n17 channels" in text
     # 2 * 2*3*4*4 results * 9 taps = 1728 operations in 7.5 ms
-    assert "not slow: slower (expected 7.5 ms, 0.0 GFLOP/s)" in text
+    assert "not slow: slower (expected 7.5 ms, 0.0 GFLOP/s, 0% of the peak)" in text
     assert "cuDNN: no, the device is cpu" in text
     rows = next(step for step in function.explain(as_dict=True)["steps"] if step["problem"])["candidates"]
     slow = next(row for row in rows if row["name"] == "slow")

@@ -26,7 +26,8 @@ def portable(text: str) -> str:
     """Without the folder of the checkout and without expected times and workspaces, which are the kernels' own affair."""
     text = text.replace(ROOT, "ROOT")
     text = re.sub(r"\d+(\.\d)? [KM]?i?B\b|\d+ bytes", "# bytes", text)
-    return re.sub(r"expected [\d.e-]+ ms(, [\d.]+ GFLOP/s)?", "expected # ms", text)
+    text = re.sub(r"with \d+ GFLOP.*|these are (measured|stated).*", "#", text)
+    return re.sub(r"expected [\d.e-]+ ms(, [\d.]+ GFLOP/s)?(, \d+% of the peak)?", "expected # ms", text)
 
 
 @pytest.mark.parametrize("form", FORMS)
