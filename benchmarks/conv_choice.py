@@ -11,13 +11,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from conv_kernels import kernel_call, kernel_problem
 
 from symconv.codegen.convolution import CONV_IMPLEMENTATIONS
-from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.conv_problem import ConvProblem, parse_problems
 from symconv.ops.spec import Kind
 from symconv.target import Target
 
@@ -65,12 +66,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of implementations, instead of all")
     options = parser.parse_args()
     losses = []
-    for line in options.problems.read_text().splitlines():
-        words = line.partition("#")[0].split()
-        if words:
-            sizes = words[1:] if words[0] in {kind.value for kind in Kind} else words
-            for kind in options.kinds.split(","):
-                losses.append(judge(ConvProblem.parse(" ".join([kind, *sizes])), Target(threads=options.threads), options))
+    forward = dict.fromkeys(replace(conv, kind=Kind.FPROP) for conv in parse_problems(options.problems.read_text()))
+    for conv in forward:
+        for kind in options.kinds.split(","):
+            losses.append(judge(replace(conv, kind=Kind(kind)), Target(threads=options.threads), options))
     found = [loss for loss in losses if loss is not None]
     print(f"{len(found)} problems with a choice; {sum(loss > 0.1 for loss in found)} lose more than 10 %, "
           f"at most {max(found, default=0):.0%}")

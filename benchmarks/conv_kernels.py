@@ -2,7 +2,8 @@
 
     python benchmarks/conv_kernels.py [--threads 2] [--seconds 0.3] [--problems FILE] [--torch]
 
-A file of problems has one line each, as `n8 c64 h56 w56 k64 r3 s3 p1 f32` (all three kinds are timed) or with a kind in front.
+A file of problems (`tests/problems/*.txt`, which drive the tests too) has one line each, as `n8 c64 h56 w56 k64 r3 s3 p1 f32` (all
+three kinds are timed) or with a kind in front.
 Medians and best times; `*` marks what symconv would choose.  `--torch` times PyTorch beside it, if it is installed.
 """
 from __future__ import annotations
@@ -21,7 +22,7 @@ from symconv.codegen.implementation import Implementation
 from symconv.codegen.kernel import Kernel, Operand, Problem
 from symconv.codegen.matmul import MATMUL_IMPLEMENTATIONS
 from symconv.codegen.toolchain import build
-from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.conv_problem import ConvProblem, parse_problems
 from symconv.ops.convolution import Conv
 from symconv.ops.linalg import MatMul
 from symconv.ops.spec import Kind
@@ -129,15 +130,12 @@ def torch_conv(conv: ConvProblem, arrays: list[Any]) -> Callable[[], Any] | None
     return lambda: backward(first, conv.w_shape, second, **keywords)
 
 
-def time_convolutions(lines: list[str], options: argparse.Namespace) -> None:
-    """All kinds of every problem line."""
-    kinds = tuple(kind.value for kind in Kind)
-    for line in lines:
-        for text in [line] if line.split()[0] in kinds else [f"{kind} {line}" for kind in kinds]:
-            conv = ConvProblem.parse(text)
-            problem, arrays = kernel_problem(conv)
-            report(text, conv.flops, CONV_IMPLEMENTATIONS, problem, arrays, options,
-                   torch_conv(conv, arrays) if options.torch else None)
+def time_convolutions(problems: list[ConvProblem], options: argparse.Namespace) -> None:
+    """Every problem."""
+    for conv in problems:
+        problem, arrays = kernel_problem(conv)
+        report(str(conv), conv.flops, CONV_IMPLEMENTATIONS, problem, arrays, options,
+               torch_conv(conv, arrays) if options.torch else None)
 
 
 def time_products(options: argparse.Namespace) -> None:
@@ -171,7 +169,7 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     text = options.problems.read_text() if options.problems else PROBLEMS
     time_products(options)
-    time_convolutions([line for line in text.splitlines() if line.strip() and not line.startswith("#")], options)
+    time_convolutions(parse_problems(text), options)
 
 
 if __name__ == "__main__":

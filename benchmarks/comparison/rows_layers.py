@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.conv_problem import ConvProblem, parse_problems
 
 from . import symconv_side
 from .contender import SYMCONV, Array, Row
@@ -19,7 +19,7 @@ CHAIN_SIZE = 4 * 1024 * 1024
 
 def problem_lines() -> list[str]:
     """The 24 problems, as forward ones."""
-    return [line.split("#")[0].strip() for line in PROBLEMS.read_text().splitlines() if line.split("#")[0].strip()]
+    return [str(problem) for problem in parse_problems(PROBLEMS.read_text())]
 
 
 def problem_arrays(problem: ConvProblem) -> list[Array]:

@@ -156,6 +156,18 @@ class ConvProblem:
         return _from_words(text, Kind(kind), _sorted_words(text, words))
 
 
+def parse_problems(text: str, kinds: Sequence[str] = tuple(kind.value for kind in Kind)) -> list[ConvProblem]:
+    """The problems of a file's text, one a line; a line without a kind stands for each of `kinds`, and `#` begins a comment.
+
+    >>> [str(problem) for problem in parse_problems("n1 c2 w8 k3 s3 f32  # short", ("fprop", "wgrad"))]
+    ['fprop n1 c2 w8 k3 s3 f32', 'wgrad n1 c2 w8 k3 s3 f32']
+    """
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    every = {kind.value for kind in Kind}
+    return [ConvProblem.parse(whole) for line in lines if line
+            for whole in ([line] if line.split()[0] in every else [f"{kind} {line}" for kind in kinds])]
+
+
 def _letters(letters: str, sizes: Sequence[int]) -> list[str]:
     return [f"{letter}{size}" for letter, size in zip(letters[-len(sizes):], sizes, strict=True)]
 

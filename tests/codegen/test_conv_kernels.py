@@ -1,6 +1,10 @@
 """The convolution kernels against loops over the kernel's elements in float64, on corner shapes, with every epilogue."""
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conv_oracle import Array, expected, op_and_inputs, operands
@@ -8,47 +12,14 @@ from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen.convolution import CONV_IMPLEMENTATIONS, refuse_epilogue
 from symconv.codegen.implementation import Implementation
-from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.conv_problem import ConvProblem, parse_problems
 from symconv.ops.convolution import Conv
 from symconv.ops.epilogue import Epilogue
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.spec import ConvSpec, Kind
 from symconv.target import Target
 
-PROBLEMS = """
-    n2 c3 h9 w11 k5 r3 s3 p1
-    n1 c1 h1 w1 k1 r1 s1
-    n3 c7 h5 w4 k13 r1 s1
-    n2 c4 h12 w12 k8 r5 s5 p2 flip
-    n1 c6 h17 w13 k9 r2 s3 u2x3 p1x0:2 g3
-    n2 c8 h10 w10 k8 r3 s3 p1 g8
-    n2 c8 h10 w9 k16 r3 s3 u2 p1 g8 flip
-    n1 c3 h32 w33 k20 r7 s7 u2 p3
-    n2 c2 h7 w7 k3 r7 s7
-    n1 c2 h10 w10 k3 r2 s2 u4
-    n2 c3 h16 w16 k4 r3 s3 l2x3 p2x4
-    n0 c3 h8 w8 k4 r3 s3 p1
-    n2 c0 h6 w6 k4 r3 s3 p1
-    n2 c3 h6 w6 k0 r3 s3 p1
-    n2 c40 h7 w7 k30 r3 s3 p1
-    n1 c5 w100 k7 s5 l3 p6:0
-    n3 c1 w600 k2 s512
-    n1 c2 w40 k3 s3 u2 flip p1
-    n2 c3 d5 h6 w7 k4 t3 r2 s3 p1x0x1 u1x2x1
-    n1 c2 d4 h4 w4 k2 t2 r2 s2 u2 l1x2x1 g2 flip
-    n4 c20 h12 w12 k50 r5 s5
-    n1 c300 h3 w3 k20 r3 s3 p1
-    n2 c2 h20 w20 k2 r17 s17 p3
-    n1 c4 h6 w6 k4 r3 s3 u3 p2:0x0:1
-    n2 c6 h23 w40 k6 r3 s3 u2 p1 g6
-    n1 c3 h9 w70 k7 r3 s5 l2 p3 flip
-    n1 c3 h4 w700 k2 r1 s1
-    n33 c2 h3 w2 k4 r2 s2 p1
-    n2 c3 h6 w5 k300 r1 s1 u2
-    n1 c2 h3 w1101 k3 r1 s2 u3
-    n2 c300 h5 w9 k9 r1 s1
-    n3 c10 h7 w7 k40 r1 s1 g5
-""".strip().splitlines()
+CORNERS = parse_problems((Path(__file__).parents[1] / "problems" / "conv_corners.txt").read_text())
 TOLERANCE = {"float32": 3e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
 
 
@@ -70,11 +41,36 @@ def check(conv: ConvProblem, threads: int) -> None:
         assert not wrong.any(), f"{implementation.name}, {conv}: {wrong.sum()} of {wrong.size} wrong, first {np.argwhere(wrong)[0]}"
 
 
-@pytest.mark.parametrize("sizes", [line.strip() for line in PROBLEMS])
-@pytest.mark.parametrize("kind", ["fprop", "dgrad", "wgrad"])
-def test_against_loops(kind: str, sizes: str) -> None:
-    check(ConvProblem.parse(f"{kind} {sizes} f32"), threads=2)
-    check(ConvProblem.parse(f"{kind} {sizes} f64"), threads=1)
+@pytest.mark.parametrize("conv", CORNERS, ids=str)
+def test_against_loops(conv: ConvProblem) -> None:
+    check(conv, threads=2)
+    check(replace(conv, dtype="float64", result_dtype="float64"), threads=1)
+
+
+def _unaligned(array: Array) -> Array:
+    """The same values one element off an address that is a multiple of 64."""
+    raw = np.zeros(array.nbytes + 128, np.uint8)
+    start = -raw.ctypes.data % 64 + array.itemsize
+    view = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return view
+
+
+def _every_second(array: Array) -> Array:
+    """The same values with gaps along the last axis and reversed along the first."""
+    wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
+    wide[::-1, ..., ::2] = array
+    return wide[::-1, ..., ::2]
+
+
+@pytest.mark.parametrize("conv", [conv for conv in CORNERS if math.prod(conv.y_shape) < 4000], ids=str)
+def test_where_inputs_lie_in_memory_changes_no_bit(conv: ConvProblem) -> None:
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    for implementation in accepting(op, inputs):
+        (wanted,) = run_kernel(implementation, op, *inputs, threads=2)
+        for move in (_unaligned, _every_second):
+            (found,) = run_kernel(implementation, op, *map(move, inputs[:2]), *inputs[2:], threads=2)
+            np.testing.assert_array_equal(found, wanted, err_msg=f"{implementation.name}, {move.__name__}")
 
 
 @pytest.mark.parametrize("seed", range(12))
