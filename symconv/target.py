@@ -77,7 +77,8 @@ class Target:
     `has_compiler` is False where only the NumPy references can run.  The two `refuse_…` functions answer None where the
     device can run the fused form, else the reason why not: `refuse_epilogue(conv, input_types, result_type, epilogue)` for
     a convolution without its epilogue, and `refuse_elementwise(program)`.  `estimate(op, input_types, output_types)` gives the
-    expected seconds of the fastest kernel, or why none runs the op.  `find_ceilings` gives the machine's ceilings when an
+    expected seconds of the fastest kernel, or why none runs the op.  `arch` is a GPU's
+    compute capability without its dot (90), 0 for the CPU.  `find_ceilings` gives the machine's ceilings when an
     estimate first asks for them (which may measure them); they change no kernel, so two targets that differ in them are equal.
     """
 
@@ -85,6 +86,7 @@ class Target:
     has_compiler: bool = True
     vector_bytes: int = 32
     threads: int = 1
+    arch: int = 0
     refuse_epilogue: Callable[..., str | None] = field(default=_never, compare=False)
     refuse_elementwise: Callable[..., str | None] = field(default=_never, compare=False)
     estimate: Callable[..., float | str] = field(default=_no_estimate, compare=False)

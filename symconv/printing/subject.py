@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import GraphTypeError, explain_error
 from ..graph import Apply, Constant, FunctionGraph, Variable
 from ..runtime.function import Function
-from ..runtime.program import Program
+from ..runtime.planned import PlannedProgram
 from ..runtime.shared import SharedVariable
 from ..runtime.step import Step
 from .names import bytes_text, escape, plural, variable_text
@@ -31,7 +31,7 @@ class Subject:
     title: str
     roots: tuple[Root, ...]
     inputs: tuple[Variable, ...] = ()
-    program: Program | None = None
+    program: PlannedProgram | None = None
 
     @cached_property
     def steps(self) -> dict[Apply, tuple[int, Step]]:
@@ -125,14 +125,14 @@ class Subject:
 
 
 def make_subject(obj: Any) -> Subject:
-    """What `obj` shows: a variable, an Apply, a list, tuple or dict of these, a FunctionGraph, a Function or a Program.
+    """What `obj` shows: a variable, an Apply, a list, tuple or dict of these, a FunctionGraph, a Function or a PlannedProgram.
 
     Raises:
         GraphTypeError: something else.
     """
     if isinstance(obj, Function):
         return _function_subject(obj)
-    if isinstance(obj, Program):
+    if isinstance(obj, PlannedProgram):
         return _program_subject(obj, "program")
     if isinstance(obj, FunctionGraph):
         return Subject("", _graph_roots(obj), obj.inputs)
@@ -162,7 +162,7 @@ def _function_subject(function: Function) -> Subject:
     return Subject(title, _graph_roots(function.graph), function.graph.inputs)
 
 
-def _program_subject(program: Program, name: str) -> Subject:
+def _program_subject(program: PlannedProgram, name: str) -> Subject:
     title = (f"{name}: {plural(len(program.steps), 'step')}, {bytes_text(program.memory.arena_bytes)} for "
              f"{plural(len(program.memory.slots), 'temporary', 'temporaries')}")
     return Subject(title, _graph_roots(program.graph), program.graph.inputs, program)

@@ -21,8 +21,13 @@ from ..rewrites.pipeline import rewrite_bound, rewrite_symbolic
 from ..target import Target
 from .arguments import In, Out, make_inputs
 from .bind import bind
+from .device_function import DeviceFunction
+from .device_program import DeviceProgram
+from .devices.find import find_device, is_device
+from .devices.interface import ALIGNMENT as DEVICE_ALIGNMENT
+from .devices.interface import Device
 from .function import Function, Kept, Recipe, program_order
-from .memory import plan_memory
+from .memory import ALIGNMENT, plan_memory
 from .mode import Mode, find_mode
 from .program import Program
 from .schedule import make_schedule
@@ -46,8 +51,9 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
         outputs: a variable, a list or tuple, a dict with text keys, or None; the function returns the same form.
         updates: pairs (shared variable, new value); all new values are computed from the old ones, then stored together.
         givens: replacements of variables, put in place before anything else.
-        mode: "fast_run" (default), "fast_compile", "reference", or a `Mode`.
-        device: "cpu".
+        mode: "fast_run" (default), "fast_compile", "reference", "debug", "nan_guard", or a `Mode`.
+        device: "cpu" (default), "cuda" or "cuda:1" (an NVIDIA GPU, through CuPy: symconv[cuda13] or symconv[cuda12]), "emulator"
+            (the kernels for CUDA, run on the CPU thread by thread: slow, for tests).
         name: for printing; by default the place where it was compiled.
         on_unused_input: "raise" (default), "warn" or "ignore".
         allow_input_downcast: True converts arguments of any dtype; False never loses precision; None lets Python numbers
@@ -93,7 +99,9 @@ def compile_recipe(recipe: Recipe) -> Function:
         verify(graph, "capture")
     with _Stage("symbolic rewrites"):
         graph, log = rewrite_symbolic(graph, target, include=mode.include, exclude=mode.exclude)
-    result = Function(graph, recipe, structure, mode, device, options["name"], log, partial(_make_program, mode, target))
+    place = find_device(device) if is_device(device) else None
+    given = (graph, recipe, structure, mode, device, options["name"], log, partial(_make_program, mode, target, place))
+    result = Function(*given) if place is None else DeviceFunction(*given, place=place)
     if all(leaf.type.is_static for leaf in graph.leaves if not isinstance(leaf, SharedVariable)) and not graph.inputs:
         return result
     if all(variable.type.is_static for variable in graph.inputs) and not _has_value_shapes(graph):
@@ -101,7 +109,7 @@ def compile_recipe(recipe: Recipe) -> Function:
     return result
 
 
-def _make_program(mode: Mode, target: Target, graph: FunctionGraph, arrays: dict[Variable, Array]) -> Kept:
+def _make_program(mode: Mode, target: Target, place: Device | None, graph: FunctionGraph, arrays: dict[Variable, Array]) -> Kept:
     """The program of a captured graph for the shapes of these arrays."""
     with _Stage("bind"):
         bound = bind(graph, arrays)
@@ -111,9 +119,9 @@ def _make_program(mode: Mode, target: Target, graph: FunctionGraph, arrays: dict
     with _Stage("select and schedule"):
         schedule = make_schedule(rewritten, state, target, mode.reference)
     with _Stage("plan memory"):
-        memory = plan_memory(schedule.steps, schedule.temporaries)
+        memory = plan_memory(schedule.steps, schedule.temporaries, ALIGNMENT if place is None else DEVICE_ALIGNMENT)
     with _Stage("build"):
-        program = Program(rewritten, schedule, memory)
+        program = (Program(rewritten, schedule, memory) if place is None else DeviceProgram(rewritten, schedule, memory, place))
     if config.debug >= 3:
         logger.debug("%s", program.describe())
     return Kept(program, bound.leaves, bound.guards, log, program_order(graph, program, bound.leaves))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +17,6 @@ from .container import Container
 from .device_program import DeviceProgram
 from .devices.interface import Buffer, Device, Span
 from .function import Function, Kept
-from .outputs import output_maker
 from .step import Place
 
 Array = np.ndarray[Any, Any]
@@ -48,7 +47,6 @@ class DeviceFunction(Function):
         super().__init__(*given)
         self.place = place
         self._on_device = [isinstance(output, Out) and output.on_device for output in _flat(self._recipe.outputs)]
-        self._makers: dict[Place, Callable[[], Array]] = {}
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         return match_arguments(self._recipe.inputs, args, kwargs, self.name, partial(_convert, self.place))
@@ -105,9 +103,7 @@ class DeviceFunction(Function):
 
     def _fetched(self, program: DeviceProgram, place: Place) -> Array:
         """An output as an array on the host."""
-        if place not in self._makers:
-            self._makers[place] = output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
-        array = self._makers[place]()
+        array = program.host_arrays[place]()
         self.place.download(program.span(place).buffer, array)
         return array
 

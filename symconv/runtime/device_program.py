@@ -7,6 +7,7 @@ number into a flag of theirs; the flags are read before the steps that write sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..graph import FunctionGraph, Variable
 from .devices.interface import ALIGNMENT, Buffer, Device, Span
 from .interpret import check_results
 from .memory import MemoryPlan
+from .outputs import output_maker
 from .planned import PlannedProgram
 from .prepare import place_kept
 from .schedule import Schedule
@@ -41,6 +43,8 @@ class DeviceProgram(PlannedProgram):
         for place in self.result_places():
             if place.storage.alias is None:
                 self._buffers[place.storage] = device.allocate(place.storage.nbytes)
+        self.host_arrays = {place: output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
+                            for place in schedule.outputs}
         self._last_failing = max([position for position, step in enumerate(self.steps) if step.can_fail], default=-1)
         self._actions: list[Callable[[], None]] | None = None
         self._recorded: dict[tuple[int, int], Callable[[], None] | None] = {}
@@ -123,16 +127,28 @@ class DeviceProgram(PlannedProgram):
         plan = step.kernel
         if not isinstance(plan, LaunchPlan):
             raise InternalError(f"step {position} ({step.name}) has a kernel for another device")
-        spans = {number: self.span(place) for number, place in enumerate((*step.writes, *step.reads))}
-        spans[ERROR_FLAG] = Span(self._flags, position * _FLAG_BYTES, (position + 1) * _FLAG_BYTES, position * _FLAG_BYTES)
+        spans = {number: self._operand(step, number) for number in range(len(step.writes) + len(step.reads))}
+        flag = position * _FLAG_BYTES
+        spans[ERROR_FLAG] = Span(self._flags, flag, flag + _FLAG_BYTES, flag, "the error flag", _FLAG_BYTES)
         if step.workspace is not None:
             offset = step.workspace.home.offset
-            spans[WORKSPACE] = Span(self._arena, offset, offset + plan.workspace_bytes, offset)
+            spans[WORKSPACE] = Span(self._arena, offset, offset + plan.workspace_bytes, offset, "the workspace", 1, False)
         actions: list[Callable[[], None]] = []
         for launch in plan.launches:
-            actions += [partial(self.device.clear, spans[number]) for number in launch.zeroed if number != ERROR_FLAG]
+            zeroed = [number for number in launch.zeroed if number != ERROR_FLAG]
+            actions += [partial(self.device.clear, spans[number]) for number in zeroed]
+            spans.update({number: replace(spans[number], is_written=True) for number in zeroed})
             actions.append(partial(self.device.load(launch), [spans[number] for number in launch.buffers]))
+            spans.update({number: replace(spans[number], is_written=True) for number in launch.buffers})
         return partial(_run_all, actions)
+
+    def _operand(self, step: Step, number: int) -> Span:
+        """What a step may touch of its `number`-th operand (results, then inputs)."""
+        n_results = len(step.writes)
+        place = (*step.writes, *step.reads)[number]
+        name = f"result {number}" if number < n_results else f"input {number - n_results}"
+        return replace(self.span(place), name=name, element=dtypes.itemsize(place.operand.dtype),
+                       is_written=number >= n_results or number in step.in_place)
 
     def span(self, place: Place) -> Span:
         """Where a place's elements are, on the device."""

@@ -17,6 +17,7 @@ from ..graph import FunctionGraph, Variable
 from .arguments import In, match_arguments
 from .bind import Guard
 from .container import Container
+from .device_program import DeviceProgram
 from .mode import Mode
 from .profile import Profile
 from .program import Program
@@ -30,7 +31,7 @@ MAX_PROGRAMS = 256
 class Kept:
     """A program with how its leaves correspond to the function's, the guards that must hold, and what rewriting noted."""
 
-    program: Program
+    program: Program | DeviceProgram
     leaves: dict[Variable, Variable]
     guards: tuple[Guard, ...]
     log: Any
@@ -131,7 +132,7 @@ class Function:
         return self._shared
 
     @property
-    def programs(self) -> tuple[Program, ...]:
+    def programs(self) -> tuple[Program | DeviceProgram, ...]:
         """The programs made so far, the one used last at the end."""
         return tuple(kept.program for group in self._programs.values() for kept in group)
 
@@ -167,7 +168,7 @@ class Function:
         elif self.profiling:
             results = self._profiled(kept, arrays, prepare)
         else:
-            results = kept.program.run(kept.in_order(arrays), None, prepare)
+            results = _on_cpu(kept).run(kept.in_order(arrays), None, prepare)
         if prepare:
             kept.note_prepared()
         for container in kept.direct:
@@ -186,11 +187,11 @@ class Function:
             bindings = self._bindings(arrays)
             check_rewrites(self.rewrites, bindings)
             check_rewrites(kept.log, kept.bindings(bindings))
-        return CheckedRun(kept.program, kept.in_order(arrays), self.mode.check).run()
+        return CheckedRun(_on_cpu(kept), kept.in_order(arrays), self.mode.check).run()
 
     def _profiled(self, kept: Kept, arrays: list[Array], prepare: bool) -> list[Array]:
         start, step_seconds = time.perf_counter(), np.zeros(len(kept.program.steps))
-        results = kept.program.run(kept.in_order(arrays), step_seconds, prepare)
+        results = _on_cpu(kept).run(kept.in_order(arrays), step_seconds, prepare)
         self.profile.note(kept.program, time.perf_counter() - start, step_seconds)
         return results
 
@@ -227,7 +228,7 @@ class Function:
             if not group:
                 del self._programs[key]
 
-    def prepare(self, *shapes: Sequence[int]) -> Program:
+    def prepare(self, *shapes: Sequence[int]) -> Program | DeviceProgram:
         """Make (or find) the program for inputs of these shapes, without running it.
 
         Only for functions whose shapes do not depend on input values; the shared variables' present shapes count.
@@ -275,11 +276,18 @@ def call_leaves(graph: FunctionGraph) -> tuple[Variable, ...]:
     return (*graph.inputs, *(leaf for leaf in graph.leaves if isinstance(leaf, SharedVariable)))
 
 
-def program_order(graph: FunctionGraph, program: Program, leaves: dict[Variable, Variable]) -> tuple[int, ...] | None:
+def program_order(graph: FunctionGraph, program: Program | DeviceProgram,
+                  leaves: dict[Variable, Variable]) -> tuple[int, ...] | None:
     """For each leaf of a program its place among a call's arrays; None where that is 0, 1, 2, … for all of them."""
     places = {leaf: place for place, leaf in enumerate(call_leaves(graph))}
     order = tuple(places[leaves[leaf]] for leaf in program.leaves)
     return None if order == tuple(range(len(places))) else order
+
+
+def _on_cpu(kept: Kept) -> Program:
+    if not isinstance(kept.program, Program):
+        raise InternalError("a function on the CPU has a program for another device")
+    return kept.program
 
 
 def _container(leaf: Variable) -> Container:

@@ -59,12 +59,12 @@ class MemoryPlan:
             heappush(ending, (slot.last, slot.offset, number))
 
 
-def plan_memory(steps: Sequence[Step], temporaries: Iterable[Storage]) -> MemoryPlan:
-    """Mark in-place writes, then give every temporary an offset (largest first, best fit); checked."""
+def plan_memory(steps: Sequence[Step], temporaries: Iterable[Storage], alignment: int = ALIGNMENT) -> MemoryPlan:
+    """Mark in-place writes, then give every temporary an offset that `alignment` divides (largest first, best fit); checked."""
     lives = _lives(steps)
     _share_in_place(steps, lives)
     merged = _lives(steps)
-    slots = _assign(merged)
+    slots = _assign(merged, alignment)
     arena = max((slot.offset + slot.nbytes for slot in slots), default=0)
     plan = MemoryPlan(tuple(slots), arena, _peak(slots, len(steps)))
     plan.check()
@@ -111,13 +111,13 @@ def _may_share(step: Step, written: Place, read: Place, position: int, lives: di
     return all(place == read for place in others)
 
 
-def _assign(lives: dict[Storage, tuple[int, int]]) -> list[Slot]:
+def _assign(lives: dict[Storage, tuple[int, int]], alignment: int = ALIGNMENT) -> list[Slot]:
     """Greedy best fit by size: each storage goes into the smallest gap left by those it lives together with."""
     slots: list[Slot] = []
     placed = _Placed(len(lives))
     order = sorted(lives.items(), key=lambda item: (-item[0].nbytes, item[1]))
     for storage, (first, last) in order:
-        size = -(-max(storage.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+        size = -(-max(storage.nbytes, 1) // alignment) * alignment
         storage.offset = placed.best_gap(size, first, last)
         placed.add(storage.offset, size, first, last)
         slots.append(Slot(storage, storage.offset, size, first, last))

@@ -11,7 +11,7 @@ from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
 from ..rewrites.log import expression_text
 from ..target import Target
-from .program import Program
+from .planned import PlannedProgram
 from .select import NO_CANDIDATE, Candidate, Choice, expected_seconds
 from .step import Place, Step
 from .targets import make_target, why_not_cudnn
@@ -102,7 +102,7 @@ class Report:
 
     name: str
     device: str
-    program: Program | None
+    program: PlannedProgram | None
     n_programs: int
     inputs: tuple[tuple[str, str], ...]
     steps: tuple[StepReport, ...]
@@ -142,7 +142,7 @@ def make_report(function: Function, kept: Kept | None = None) -> Report:
                   None if kept is None else _memory_report(kept.program), machine)
 
 
-def _step_report(number: int, step: Step, program: Program, target: Target) -> StepReport:
+def _step_report(number: int, step: Step, program: PlannedProgram, target: Target) -> StepReport:
     node, choice = step.node, step.choice
     problem = _conv_problem(step)
     flops = problem.flops if problem is not None else step.kernel.flops if step.kernel is not None else 0
@@ -182,7 +182,7 @@ def _reference_reason(step: Step) -> str | None:
     return "; ".join(str(each.refusal) if each.name == NO_CANDIDATE else f"{each.name}: {each.refusal}" for each in refusals)
 
 
-def _updates(step: Step, program: Program) -> tuple[tuple[int, str], ...]:
+def _updates(step: Step, program: PlannedProgram) -> tuple[tuple[int, str], ...]:
     """The updates that a step makes, as (result, name of the shared variable)."""
     if step.node is not None:
         return tuple((new.index, target.label) for target, new in program.graph.updates if new.apply is step.node)
@@ -215,7 +215,7 @@ def _rewrite_report(stage: str, log: Any) -> RewriteReport:
                          tuple(str(phase) for phase in log.phases))
 
 
-def _memory_report(program: Program) -> MemoryReport:
+def _memory_report(program: PlannedProgram) -> MemoryReport:
     schedule, memory = program.schedule, program.memory
     return MemoryReport(memory.arena_bytes, memory.lower_bound_bytes, len(memory.slots),
                         sum(len(step.in_place) for step in program.steps),

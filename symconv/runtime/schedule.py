@@ -149,9 +149,12 @@ class _Builder:
         """A step that copies a place into a new storage."""
         operand = Operand.contiguous(source.operand.dtype, source.operand.shape)
         target = Place(self.new_storage(kind, operand.nbytes), 0, operand)
-        kernel = copy_kernel(source.operand, self.target) if self.target.has_compiler and not self.reference else None
+        kernel = self._copy_kernel(source.operand) if self.target.has_compiler and not self.reference else None
         self.steps.append(Step(None, None, kernel, (source,), (target,)))
         return target
+
+    def _copy_kernel(self, operand: Operand) -> AnyKernel | None:
+        return copy_kernel(operand, self.target) if self.target.device == "cpu" else None
 
     def output(self, position: int, variable: Variable) -> Place:
         """The storage of an output: its own, copied to where the value lies elsewhere."""

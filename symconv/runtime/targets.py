@@ -21,18 +21,24 @@ from ..ops.epilogue import CHANNEL, Epilogue
 from ..ops.fused import FusedElementwise
 from ..ops.scalar import ScalarProgram
 from ..target import DEFAULT_CEILINGS, Ceilings, Target
+from .devices.find import find_device
 
 
 def make_target(device: str) -> Target:
     """The target of a device name; a BackendError where this machine or this version cannot run it."""
     if device != "cpu":
-        raise BackendError(explain_error(f"there is no device {device!r}", "this version of symconv runs on: cpu",
-                                         'compile with device="cpu", or leave device out'))
+        kind = "emulator" if device == "emulator" else "cuda"
+        return _with_answers(Target(kind, arch=find_device(device).properties.arch))
     compiler = find_compiler()
     if compiler is None:
         _warn_no_compiler()
     threads = (config.threads or default_threads()) if compiler is not None and compiler.has_openmp else 1
     plain = Target("cpu", compiler is not None, _vector_bytes(), threads, find_ceilings=_ceilings)
+    return _with_answers(plain)
+
+
+def _with_answers(plain: Target) -> Target:
+    """The target with what rewrites may ask of it."""
     return replace(plain, refuse_epilogue=partial(_refuse_epilogue, plain),
                    refuse_elementwise=partial(_refuse_elementwise, plain), estimate=partial(_estimate, plain))
 

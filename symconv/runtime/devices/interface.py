@@ -36,12 +36,19 @@ class Buffer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a buffer, bytes `start` to `stop`; `pointer` is where its first element lies (negative strides lead back)."""
+    """Bytes `start` to `stop` of a buffer: what one operand of a launch may touch.
+
+    `pointer` is where its first element lies (not at the start where strides are negative); `element` the bytes of an element;
+    `is_written` is False for what the launch is to fill: nothing there may be read before.
+    """
 
     buffer: Buffer
     start: int
     stop: int
     pointer: int
+    name: str = ""
+    element: int = 1
+    is_written: bool = True
 
     @classmethod
     def whole(cls, buffer: Buffer) -> Span:
