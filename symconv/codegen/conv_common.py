@@ -24,16 +24,16 @@ class PixelConvolution(Implementation):
     """An implementation of FPROP and DGRAD, which make responses and images."""
 
     def serves(self, op: Op) -> bool:
-        """FPROP and DGRAD."""
-        return isinstance(op, Conv) and op.kind is not Kind.WGRAD
+        """FPROP and DGRAD of plain tensors."""
+        return isinstance(op, Conv) and op.kind is not Kind.WGRAD and op.layout is None
 
 
 class FilterGradient(Implementation):
     """An implementation of WGRAD, which makes filter gradients."""
 
     def serves(self, op: Op) -> bool:
-        """WGRAD."""
-        return isinstance(op, Conv) and op.kind is Kind.WGRAD
+        """WGRAD of plain tensors."""
+        return isinstance(op, Conv) and op.kind is Kind.WGRAD and op.layout is None
 
 
 def conv_problem(problem: Problem) -> ConvProblem:

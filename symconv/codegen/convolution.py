@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from ..ops.convolution import Conv
+from .conv_blocked import CONV_BLOCKED
 from .conv_common import refuse_epilogue
 from .conv_depthwise import DEPTHWISE
 from .conv_direct import ConvDirect
@@ -12,5 +13,5 @@ from .conv_winograd import CONV_WINOGRAD
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad())
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
 IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}

@@ -27,6 +27,7 @@ from . import (
 from .elementwise_fusion import fuse_elementwise
 from .engine import run_phase
 from .fuel import FUEL
+from .layout import choose_layouts
 from .log import Log
 from .rule import Phase
 
@@ -43,6 +44,7 @@ BOUND: tuple[Phase, ...] = (
     Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *_SMALLER, *reductions.BOUND_RULES, *pooling.RULES, *moments.RULES)),
     Phase("conv_scale", (*convolution_spec.RULES, *convolution_scale.RULES, *movement.RULES, *folding.RULES)),
     Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES, *folding.RULES)),
+    Phase("layout", movement.RULES, whole=(choose_layouts,)),
     Phase("elemwise_fuse", whole=(fuse_elementwise,)),
 )
 PIPELINE = SYMBOLIC + BOUND

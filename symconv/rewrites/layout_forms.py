@@ -1,0 +1,96 @@
+"""What nodes are on tensors in blocks of channels: the same node of other operands, or none.
+
+    conv(x, w)       = from_blocked(conv'(to_blocked(x), w))          conv' with a layout; x plain if its channels do not divide
+    f(x, v, …)       = from_blocked(f(to_blocked(x), v', …))          elementwise; v' is v with its channel axis split
+    reduce(x)        = reshape(reduce'(to_blocked(x)))                over all spatial axes, with or without batch and channels
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..graph import Apply, TensorType, Variable, apply_op
+from ..ops.convolution import Conv
+from ..ops.elementwise import Elementwise
+from ..ops.epilogue import FULL
+from ..ops.layout import Layout, blocked_shape, to_blocked
+from ..ops.reductions import Reduce
+from ..ops.shape import dimshuffle, reshape
+from ..ops.spec import Kind
+
+_RANKS = (3, 4, 5)
+
+
+def divides(variable: Variable, block: int) -> bool:
+    """Whether a variable is a tensor (N, C, *spatial) whose channels divide into blocks."""
+    shape = variable.type.shape
+    return len(shape) in _RANKS and variable.type.is_static and bool(shape[1]) and (shape[1] or 0) % block == 0
+
+
+def blocked_type(variable: Variable, block: int) -> TensorType:
+    """The type of a variable in blocks."""
+    return variable.type.with_shape(blocked_shape(variable.type.shape, block))
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A node whose result can lie in blocks; `images` are the inputs that must lie in blocks then."""
+
+    node: Apply
+    block: int
+    images: tuple[Variable, ...]
+
+    def build(self, blocked: Mapping[Variable, Variable]) -> Variable:
+        """The node on its images in blocks; the result lies in blocks too."""
+        op = self.node.op
+        if isinstance(op, Conv):
+            inputs = [blocked[each] if each in self.images else each for each in self.node.inputs]
+            return apply_op(conv_in_blocks(op, self.block, self.node.inputs[0] in self.images), *inputs)
+        result = self.node.outputs[0]
+        return apply_op(op, *(blocked[each] if each in self.images else operand_in_blocks(each, result, self.block)
+                              for each in self.node.inputs))
+
+
+def find_form(node: Apply, block: int) -> Form | None:
+    """The form of a node in blocks, None where it has none."""
+    if len(node.outputs) != 1 or not divides(node.outputs[0], block):
+        return None
+    if isinstance(node.op, Elementwise):
+        shape = node.outputs[0].type.shape
+        return Form(node, block, tuple(dict.fromkeys(each for each in node.inputs if each.type.shape == shape)))
+    if isinstance(node.op, Conv) and node.op.kind is Kind.FPROP and node.op.layout is None:
+        read = node.inputs[:1] if divides(node.inputs[0], block) else []
+        operands = node.op.epilogue.operands if node.op.epilogue is not None else ()
+        full = [each for each, place in zip(node.inputs[node.op.n_core_inputs:], operands, strict=True) if place == FULL]
+        return Form(node, block, tuple(dict.fromkeys((*read, *full))))
+    return None
+
+
+def conv_in_blocks(op: Conv, block: int, reads_blocks: bool) -> Conv:
+    """A convolution with its response, and where told its image, in blocks."""
+    return replace(op, layout=Layout(block if reads_blocks else 0, block))
+
+
+def operand_in_blocks(operand: Variable, result: Variable, block: int) -> Variable:
+    """A smaller operand of an elementwise node so that it broadcasts to the node's result in blocks."""
+    if operand.ndim == 0:
+        return operand
+    full = dimshuffle(operand, (*["x"] * (result.ndim - operand.ndim), *range(operand.ndim)))
+    if full.type.shape[1] == 1:
+        return dimshuffle(full, (*range(full.ndim), "x"))
+    return to_blocked(full, block)
+
+
+def is_exit(node: Apply, block: int) -> bool:
+    """Whether a node makes something plain from an image that may lie in blocks: a reduction over all spatial axes."""
+    if not isinstance(node.op, Reduce) or node.op.prologue is not None or not divides(node.inputs[0], block):
+        return False
+    return set(range(2, node.inputs[0].ndim)) <= set(node.op.axes)
+
+
+def build_exit(node: Apply, blocked: Variable) -> Variable:
+    """The result of such a node from its image in blocks."""
+    op = node.op
+    assert isinstance(op, Reduce)
+    axes = (*op.axes, blocked.ndim - 1) if 1 in op.axes else op.axes
+    return reshape(apply_op(replace(op, axes=axes), blocked), node.outputs[0].type.static_shape)
