@@ -6,6 +6,8 @@ that runs along another axis than the output (a transposed one) is read through 
 """
 from __future__ import annotations
 
+import struct
+import sys
 from collections.abc import Sequence
 
 from .. import dtypes
@@ -20,7 +22,7 @@ from .helpers import SUFFIXES
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
 from .loops import LoopNest, broadcast_strides, collapse
-from .scalar_printer import compute_type, load, print_program, program_cost, storage_type, stored
+from .scalar_printer import compute_type, load, print_program, program_cost, run_time_constants, storage_type, stored
 from .templates import render_kernel
 
 PARALLEL_ELEMENTS = 32768  # additions below which waking the other threads costs more than it saves
@@ -78,8 +80,18 @@ def elementwise_kernel(program: ScalarProgram, inputs: Sequence[Operand], output
     context = loops.context(target)
     name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{'_tiled' if loops.is_tiled else ''}"
     source = render_kernel("elementwise.c.j2", name=name, sizes=loops.accesses.names, **context)
-    return Kernel(name, source, tuple(loops.accesses.values), in_place=contiguous_pairs(inputs, outputs),
+    sizes = (*loops.accesses.values, *map(bits_of, loops.constants.values()))
+    return Kernel(name, source, sizes, in_place=contiguous_pairs(inputs, outputs),
                   flops=nest.total * len(program.body), bytes=sum(operand.nbytes for operand in operands))
+
+
+def bits_of(value: float) -> int:
+    """A number as it stands among the sizes: the bits of a double.
+
+    >>> bits_of(1.5) == 0x3FF8000000000000
+    True
+    """
+    return int.from_bytes(struct.pack("=d", value), sys.byteorder, signed=True)
 
 
 def label(program: ScalarProgram) -> str:
@@ -114,6 +126,7 @@ class _ElementwiseLoops:
 
     def __init__(self, program: ScalarProgram, nest: LoopNest, tile_axis: int | None) -> None:
         self.program = program
+        self.constants = run_time_constants(program)
         self.is_tiled = tile_axis is not None
         if tile_axis is not None:
             order = [axis for axis in range(nest.rank - 1) if axis != tile_axis]
@@ -133,6 +146,7 @@ class _ElementwiseLoops:
         sizes = self.accesses.sizes
         before, body = self._statements()
         return {"summary": self._summary(), "declarations": self.accesses.declarations(), "before": before, "body": body,
+                "numbers": [{"name": f"c{number}", "type": compute_type(self.program.dtypes[number])} for number in self.constants],
                 "tile": self._tile() if self.is_tiled else None, "inner": sizes[-1], "total": " * ".join(sizes),
                 "outer": [{"index": f"i{axis}", "size": sizes[axis]} for axis in self.outer],
                 "block": "" if self.is_tiled else self.accesses.number("block", _block(self.nest, target)),
@@ -160,7 +174,8 @@ class _ElementwiseLoops:
                 body.append(self._from_tile(array))
             else:
                 (before if self.accesses.is_repeated(array) else body).append(self.accesses.reading(array, "i"))
-        printed = print_program(self.program, [f"x{number}" for number in range(len(self.reads))])
+        printed = print_program(self.program, [f"x{number}" for number in range(len(self.reads))],
+                                constants={number: f"c{number}" for number in self.constants})
         writes = [f"out{number}_row[i] = {stored(dtype, value)};"
                   for number, (dtype, value) in enumerate(zip(self.program.output_dtypes, printed.outputs, strict=True))]
         return before, [*body, *printed.lines, *writes]
@@ -174,8 +189,15 @@ class _ElementwiseLoops:
         """The problem in one line, without sizes."""
         kinds = [f"{name} {dtype} {self._kind(array)}" for array, (name, dtype)
                  in enumerate(zip(self.accesses.arrays[:12], self.accesses.dtypes, strict=False))]
-        text = str(self.program) if 0 < len(self.program.body) <= 12 else label(self.program)
+        text = self._program_text() if 0 < len(self.program.body) <= 12 else label(self.program)
         return f"{text}   [{', '.join(kinds)}{', …' if len(self.accesses.arrays) > 12 else ''}]"
+
+    def _program_text(self) -> str:
+        """The program, its run-time numbers by their names."""
+        first = len(self.program.inputs)
+        lines = [f"v{number} = {f'c{number}:{step.dtype}' if number in self.constants else step}"
+                 for number, step in enumerate(self.program.body, first)]
+        return "; ".join(lines) + " -> " + ", ".join(f"v{number}" for number in self.program.outputs)
 
     def _kind(self, array: int) -> str:
         if array in self.transposed:

@@ -9,7 +9,7 @@ Every operation means what NumPy's does, also for NaN, infinities, overflow and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .. import dtypes
@@ -88,13 +88,39 @@ def _integer_literal(number: int, dtype: str) -> str:
     return f"({text})" if number < 0 else text
 
 
-def print_program(program: ScalarProgram, inputs: Sequence[str], prefix: str = "") -> PrintedProgram:
-    """The program over C expressions (names) of its inputs; every name made starts with `prefix`."""
+_LARGEST_LITERAL = 2
+
+
+def run_time_constants(program: ScalarProgram) -> dict[int, float]:
+    """The constants that a kernel takes as run-time numbers, by the number of their value.
+
+    A learning rate, or one over the number of elements, is another number for another batch size and needs no other kernel.  Whole
+    numbers and halves up to 2 stay in the source, where the compiler can make something of them.
+
+    >>> body = (Instruction("constant", (), "float32", 0.01), Instruction("mul", (0, 1), "float32"))
+    >>> run_time_constants(ScalarProgram(("float32",), body, (2,)))
+    {1: 0.01}
+    """
+    found = {}
+    for number, step in enumerate(program.body, len(program.inputs)):
+        if step.op == "constant" and step.dtype in ("float32", "float64") and step.value is not None:
+            value = float(step.value)
+            if math.isfinite(value) and not (abs(value) <= _LARGEST_LITERAL and (2 * value).is_integer()):
+                found[number] = value
+    return found
+
+
+def print_program(program: ScalarProgram, inputs: Sequence[str], prefix: str = "",
+                  constants: Mapping[int, str] | None = None) -> PrintedProgram:
+    """The program over C expressions (names) of its inputs; every name made starts with `prefix`.
+
+    `constants` names those of its constants that are not to be written as literals, by the number of their value.
+    """
     names, types, lines = list(inputs), program.dtypes, []
     for step in program.body:
         if step.op == "constant":
             assert step.value is not None
-            names.append(literal(step.value, step.dtype))
+            names.append((constants or {}).get(len(names)) or literal(step.value, step.dtype))
             continue
         name = f"{prefix}{step.op.rstrip('_')}_{len(names)}"
         text = expression(step, [names[number] for number in step.args], [types[number] for number in step.args])

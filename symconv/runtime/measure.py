@@ -74,7 +74,7 @@ def problem_text(problem: Problem) -> str:
     >>> from symconv.ops.linalg import MatMul
     >>> tall = Operand.contiguous("float32", (8, 2))
     >>> problem_text(Problem(MatMul(), (tall, Operand("float32", (2, 3), (1, 2))), (Operand.contiguous("float32", (8, 3)),)))
-    'MatMul: float32[8,2], float32[2,3] strides (1,2) -> float32[8,3]'
+    'matmul: float32[8,2], float32[2,3] strides (1,2) -> float32[8,3]'
     """
     op = problem.op
     name = str(op.problem(problem.inputs, problem.outputs[0])) if isinstance(op, Conv) else str(op)

@@ -123,3 +123,28 @@ def test_collapse_joins_what_every_operand_passes_as_one():
     assert nest.strides == ((30, 1), (0, 1))
     assert collapse((4, 5), [(5, 1), (10, 1)]).sizes == (4, 5)
     assert collapse((1, 1), [(9, 9)]).sizes == (1,)
+
+
+def _scaled(dtype, value, op="mul"):
+    """x, value → op(x, value)."""
+    body = (Instruction("constant", (), dtype, value), Instruction(op, (0, 1), dtype))
+    return FusedElementwise(ScalarProgram((dtype,), body, (2,)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("value", [0.1, -12544.0, 1e-300, 1 / 3, 3.4e38, 1e308, np.inf, -np.inf, np.nan, -0.0, 0.5, 2.0,
+                                   16777217.0])
+def test_constants_reach_the_kernel_to_the_last_bit(dtype, value):
+    x = np.array([1.0, -3.7, 0.0, 1e-30, 5e20], dtype)
+    with np.errstate(all="ignore"):
+        constant = np.asarray(value).astype(dtype)
+        np.testing.assert_array_equal(run_kernel(C_KERNEL, _scaled(dtype, value), x)[0], x * constant)
+        np.testing.assert_array_equal(run_kernel(C_KERNEL, _scaled(dtype, value, "true_div"), x)[0], x / constant)
+
+
+def test_another_learning_rate_or_number_of_elements_needs_no_other_kernel():
+    x = np.ones(5, F)
+    kernels = [C_KERNEL.build(make_problem(_scaled(F, value, "true_div"), x), TARGET) for value in (12544.0, 392.0, 0.01)]
+    assert len({kernel.source for kernel in kernels}) == 1
+    assert len({kernel.sizes for kernel in kernels}) == 3
+    assert "* 2.0f" in C_KERNEL.build(make_problem(_scaled(F, 2.0), x), TARGET).source
