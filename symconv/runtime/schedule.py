@@ -1,9 +1,9 @@
 """Schedule: the steps of a bound graph in order.
 
-View ops make no step: their result is a place in their input's storage.  An input whose strides the chosen
-implementation does not take is copied once.  Outputs get storages of their own; new values of shared variables are written
-straight into the shared storage where nothing can still need the old value, else into a storage that is swapped in when
-the whole program has succeeded.
+View ops make no step: their result is a place in their input's storage (a reshape that no strides express: in a copy of it).
+An input whose strides the chosen implementation does not take is copied once.  Outputs get storages of their own; new values of
+shared variables are written straight into the shared storage where nothing can still need the old value, else into a storage that
+is swapped in when the whole program has succeeded.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..codegen.elementwise import copy_kernel
 from ..codegen.kernel import AnyKernel, Operand
 from ..graph import Apply, Constant, FunctionGraph, Variable
+from ..ops.shape import Reshape
 from ..target import Target
 from .prepare import prepared_first
 from .select import Choice, build_kernel, choose
@@ -125,7 +126,14 @@ class _Builder:
             return False
         constants = {position: variable.data for position, variable in enumerate(node.inputs) if isinstance(variable, Constant)}
         (output,), source = node.outputs, inputs[0]
-        found = node.op.view(source.operand.shape, source.operand.strides, output.type.static_shape, constants)
+
+        def view(place: Place) -> tuple[int, tuple[int, ...]] | None:
+            return node.op.view(place.operand.shape, place.operand.strides, output.type.static_shape, constants)
+
+        found = view(source)
+        if found is None and isinstance(node.op, Reshape) and not self.reference:
+            source = self.contiguous(node.inputs[0])
+            found = view(source)
         if found is None:
             return False
         offset, strides = found
