@@ -6,6 +6,7 @@ A helper is named `sc_WHAT_TYPE`, as `sc_exp_f32`, with the types of `SUFFIXES`.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,15 +26,33 @@ _NAME = re.compile(r"\bsc_\w+")
 _DEFINES = re.compile(r"^(?:static inline [^(]*?|#define )\b(sc_\w+)", re.MULTILINE)
 
 
-@lru_cache(maxsize=1)
-def _chunks() -> tuple[tuple[str, ...], dict[str, int], tuple[frozenset[str], ...]]:
-    """The prelude's pieces (separated by empty lines), which piece defines a name, and the names each piece uses."""
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A text of small functions, cut at empty lines: the pieces, which piece defines a name, and the names each piece uses."""
+
+    texts: tuple[str, ...]
+    defined: dict[str, int]
+    uses: tuple[frozenset[str], ...]
+
+
+def cut(text: str, without: frozenset[str] = frozenset()) -> Pieces:
+    """The pieces of a text, but for those that define a name of `without`."""
+    every = (piece.strip("\n") for piece in re.split(r"\n\s*\n", text) if piece.strip())
+    texts = tuple(piece for piece in every if without.isdisjoint(_DEFINES.findall(piece)))
+    defined = {name: number for number, piece in enumerate(texts) for name in _DEFINES.findall(piece)}
+    return Pieces(texts, defined, tuple(frozenset(_NAME.findall(piece)) - frozenset(_DEFINES.findall(piece)) for piece in texts))
+
+
+def prelude() -> str:
+    """The text of all helpers."""
     from .templates import render
 
-    text = render("prelude.h.j2", **_context())
-    pieces = tuple(piece.strip("\n") for piece in re.split(r"\n\s*\n", text) if piece.strip())
-    defined = {name: number for number, piece in enumerate(pieces) for name in _DEFINES.findall(piece)}
-    return pieces, defined, tuple(frozenset(_NAME.findall(piece)) - frozenset(_DEFINES.findall(piece)) for piece in pieces)
+    return render("prelude.h.j2", **_context())
+
+
+@lru_cache(maxsize=1)
+def _prelude_pieces() -> Pieces:
+    return cut(prelude())
 
 
 def _context() -> dict[str, Any]:
@@ -44,19 +63,22 @@ def _context() -> dict[str, Any]:
     return {"integers": integers, "floats": floats}
 
 
-def helpers_for(text: str) -> str:
-    """The definitions of every helper that a C text uses, directly or through others, each before those that call it."""
-    pieces, defined, uses = _chunks()
+def helpers_for(text: str, pieces: Pieces | None = None) -> str:
+    """The definitions of every helper that a C text uses, directly or through others, each before those that call it.
+
+    `pieces` are those to choose from; the prelude's by default.
+    """
+    found = pieces or _prelude_pieces()
     order: dict[int, None] = {}
 
     def add(names: frozenset[str]) -> None:
-        for number in sorted({defined[name] for name in names if name in defined} - order.keys()):
+        for number in sorted({found.defined[name] for name in names if name in found.defined} - order.keys()):
             if number not in order:
-                add(uses[number])
+                add(found.uses[number])
                 order[number] = None
 
     add(frozenset(_NAME.findall(text)))
-    return "\n\n".join(pieces[number] for number in order)
+    return "\n\n".join(found.texts[number] for number in order)
 
 
 def with_helpers(text: str, rounds_products: bool = False) -> str:

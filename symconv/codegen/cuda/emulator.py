@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
 from ...errors import InternalError, explain_error
 from .emulator_library import emulator, host_kernel
-from .kernel import CudaKernel, Scalar
+from .kernel import CudaKernel
 
-_TYPES = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
+_TYPES: dict[str, Any] = {"int32": ctypes.c_int32, "int64": ctypes.c_int64, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
           "float32": ctypes.c_float, "float64": ctypes.c_double}
 _BOUNDS = re.compile(r"__launch_bounds__\((\d+)")
 SECONDS = 60.0  # after which a checked kernel is taken for one that never ends
 
 
-class EmulatorFault(InternalError):
+class EmulatorFault(InternalError):  # noqa: N818 - a fault is what it is called everywhere
     """A kernel did what a GPU would not forgive. `kernel`, `block`, `thread` and `line` say where, `what` says what."""
 
-    def __init__(self, kernel: str, block: tuple[int, ...], thread: tuple[int, ...] | None, line: int, code: str, what: str) -> None:
+    def __init__(self, kernel: str, block: tuple[int, ...], thread: tuple[int, ...] | None, line: int, code: str,
+                 what: str) -> None:
         self.kernel, self.block, self.thread, self.line, self.what = kernel, block, thread, line, what
         super().__init__(explain_error(f"{kernel}, block {block}, thread {thread}, line {line}: {what}", code))
 
@@ -79,7 +79,7 @@ def launch(kernel: CudaKernel, buffers: Sequence[Buffer], checked: bool = True, 
     """
     _check_bounds(kernel)
     entry = host_kernel(kernel.source, kernel.name, checked)
-    scalars = [_TYPES[scalar.type](scalar.value) for scalar in kernel.scalars]
+    scalars: list[Any] = [_TYPES[scalar.type](scalar.value) for scalar in kernel.scalars]
     given = (_Given * max(len(buffers) + len(scalars), 1))()
     for number, buffer in enumerate(buffers):
         shift = (buffer.element & -buffer.element).bit_length() - 1
@@ -116,6 +116,7 @@ def launch_on_arrays(kernel: CudaKernel, arrays: Sequence[np.ndarray[Any, Any]],
                      **options: Any) -> None:
     """Run one launch on contiguous arrays; those at the positions `written` hold nothing yet (outputs, workspace).
 
+    >>> from symconv.codegen.cuda.kernel import Scalar
     >>> source = '''#include "symconv.cuh"
     ... extern "C" __global__ void twice(sc_global<float> out, sc_global<const float> x, int32_t n) {
     ...     if (threadIdx.x < n) out[threadIdx.x] = 2 * x[threadIdx.x];
@@ -128,8 +129,3 @@ def launch_on_arrays(kernel: CudaKernel, arrays: Sequence[np.ndarray[Any, Any]],
     """
     buffers = [Buffer.of(array, f"argument {number}", number not in written) for number, array in enumerate(arrays)]
     launch(kernel, buffers, checked, **options)
-
-
-def element_bytes(dtype: str) -> int:
-    """What `Buffer.element` is for an array of this dtype."""
-    return dtypes.itemsize(dtype)

@@ -24,7 +24,7 @@
 typedef struct {
     uint32_t write_block, write_epoch, write_warp_epoch, read_block, read_epoch, read_warp_epoch;
     uint16_t writer, reader, write_line, read_line;
-    uint8_t is_written, is_atomic, is_on_its_way, several_lanes, several_warps, several_blocks;
+    uint8_t is_written, is_atomic, is_on_its_way, several_lanes, several_warps, several_blocks, several_writers;
 } sc_cell;
 
 struct sc_buffer {

@@ -24,6 +24,13 @@ static int sc_unordered(const sc_full_thread *thread, uint32_t block, uint32_t e
     return who / SC_WARP != thread->number / SC_WARP || warp_epoch == thread->warp_epoch;
 }
 
+/* Whether somebody else may have written the place at the same time; of atomic updates by several threads the last is not the only one. */
+static int sc_is_being_written(const sc_full_thread *thread, const sc_cell *cell) {
+    if (cell->write_block == UINT32_MAX) return 0;
+    if (sc_unordered(thread, cell->write_block, cell->write_epoch, cell->writer, cell->write_warp_epoch)) return 1;
+    return cell->several_writers && cell->write_epoch == thread->worker->epoch && cell->write_warp_epoch == thread->warp_epoch;
+}
+
 static void sc_race(sc_full_thread *thread, const sc_buffer *buffer, const char *at, int line, const char *what,
                     uint32_t block, int who, int other_line, const char *did) {
     char place[48], other[96];
@@ -69,7 +76,7 @@ static void sc_read(sc_thread *shown, sc_buffer *buffer, const void *place, size
     sc_check_place(thread, buffer, at, bytes, alignment, line, "a read");
     for (sc_cell *cell = sc_first_cell(buffer, at), *last = sc_last_cell(buffer, at, bytes); cell <= last; cell++) {
         sc_check_written(thread, buffer, cell, at, line);
-        if (cell->write_block != UINT32_MAX && sc_unordered(thread, cell->write_block, cell->write_epoch, cell->writer, cell->write_warp_epoch))
+        if (sc_is_being_written(thread, cell))
             sc_race(thread, buffer, at, line, "a read", cell->write_block, cell->writer, cell->write_line, "wrote");
         sc_note_reader(thread, cell, line);
     }
@@ -86,14 +93,17 @@ static int sc_is_being_read(const sc_full_thread *thread, const sc_cell *cell) {
 
 static void sc_check_writer(sc_full_thread *thread, sc_buffer *buffer, sc_cell *cell, const char *at, int is_atomic, int line) {
     const char *what = is_atomic ? "an atomic update" : "a write";
-    if (cell->write_block != UINT32_MAX && !(is_atomic && cell->is_atomic)
-        && sc_unordered(thread, cell->write_block, cell->write_epoch, cell->writer, cell->write_warp_epoch))
+    if (!(is_atomic && cell->is_atomic) && sc_is_being_written(thread, cell))
         sc_race(thread, buffer, at, line, what, cell->write_block, cell->writer, cell->write_line, "wrote");
     if (sc_is_being_read(thread, cell))
         sc_race(thread, buffer, at, line, what, cell->read_block, cell->reader, cell->read_line, "read");
 }
 
 static void sc_note_writer(const sc_full_thread *thread, sc_cell *cell, int is_atomic, int is_on_its_way, int line) {
+    if (is_atomic && !cell->is_atomic && cell->writer == thread->number && cell->write_block == thread->worker->block_number
+        && cell->write_epoch == thread->worker->epoch && cell->write_warp_epoch == thread->warp_epoch)
+        is_atomic = 0; /* the thread's own plain write before still races with the others */
+    cell->several_writers = (uint8_t)(is_atomic && cell->is_atomic && sc_is_being_written(thread, cell));
     cell->write_block = thread->worker->block_number, cell->write_epoch = thread->worker->epoch;
     cell->write_warp_epoch = thread->warp_epoch;
     cell->writer = (uint16_t)thread->number, cell->write_line = (uint16_t)line;
