@@ -9,7 +9,6 @@ from ..target import Target
 from .conv_common import (
     Geometry,
     PixelConvolution,
-    align,
     conv_problem,
     epilogue_suffix,
     make_epilogue,
@@ -20,41 +19,37 @@ from .conv_common import (
 from .gemm_tile import FLOPS_PER_CYCLE_NS, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
+from .winograd_plan import DEPTH, MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of
 from .winograd_transforms import POINTS, cook_toom, straight_line
 
-_DEPTH = 64
-"""Channels summed in one pass. Sums of sums are more exact: with all of 512 channels in one, errors are 1.8 times as large."""
+_SHARED_BYTES = 8 * 1024 * 1024
+"""What the data of all tiles that are made first may take: a part of the third cache."""
 
-_SHARED_BYTES = 6 * 1024 * 1024
-"""What the data of all tiles may take for them to be made first and shared: a part of the third cache."""
+_OWN_BYTES = 340 * 1024
+"""What the data of a task's own tiles may take of the second cache."""
 
-_OWN_BYTES = 450 * 1024
-"""What a task's own tiles or weights may take of the second cache."""
+_TILES, _LEAST_TILES, _PANELS = 18, 12, 2
+"""Tiles of a block at most, tiles of a task's own at least, panels of rows of a block at most: measured with 64 to 512 channels."""
 
-_WEIGHT_BYTES = 2 * 1024 * 1024
-"""All weights are read for each task of tiles: for each so many bytes of them a task takes one more panel, up to 4."""
-
-PRODUCT_SHARE = 0.75
+PRODUCT_SHARE = 0.83
 """Share of the peak at which the products run, measured with 64 to 256 channels."""
 
-DATA_CYCLES, RESULT_CYCLES = 12.0, 12.0
-"""Cycles for each point of a vector of tiles and a channel of the image, or of the result, their memory traffic counted in;
+DATA_CYCLES, RESULT_CYCLES = 9.5, 7.5
+"""Cycles for each point of a tile and a vector of channels of the image, or of the result, their memory traffic counted in;
 measured at 56x56 pixels, 64 channels, batch 8."""
 
-WEIGHT_CYCLES = {2: 4.5, 4: 7.0}
-"""Cycles for each point of a register tile's rows and a channel summed over, for 2 and 4 results of a tile; measured at 7x7
-pixels, 512 channels, batch 1 to 8, where the weights no longer fit the second cache."""
+WEIGHT_SHARE = 0.5
+"""Share of the time to copy the weights that is left where they are read while the products are made."""
 
 
 @dataclass(frozen=True, slots=True)
 class WinogradPlan:
     """How the work is cut: the numbers behind the geometry in the struct Sizes of winograd.c.j2."""
 
-    block_rows: int
     block_panels: int
-    shared: bool
-    weights_first: bool
-    weight_plane: int
+    block_tiles: int
+    chunk_tiles: int
+    data_step: int
     data_plane: int
     product_plane: int
     weight_elements: int
@@ -64,7 +59,7 @@ class WinogradPlan:
     @property
     def numbers(self) -> tuple[int, ...]:
         """In the order of the struct."""
-        return (self.block_rows, self.block_panels, int(self.shared), int(self.weights_first), self.weight_plane, self.data_plane,
+        return (self.block_panels, self.block_tiles, self.chunk_tiles, self.data_step, self.data_plane,
                 self.product_plane, self.weight_elements, self.data_elements, self.scratch_elements)
 
 
@@ -102,20 +97,19 @@ class ConvWinograd(PixelConvolution):
         """Transforms and products at their shares of the peak, tails of tiles and channels counted."""
         conv = conv_problem(problem)
         geometry, tile = make_geometry(conv), make_tile("float32", target)
-        vectors, row_tiles = -(-count_tiles(geometry, self.results) // tile.lanes), -(-geometry.rows // tile.rows)
-        products = self.points * geometry.channels * row_tiles * tile.rows * vectors * geometry.groups
-        transforms = self.points * geometry.groups * (vectors * (DATA_CYCLES * geometry.channels + RESULT_CYCLES * geometry.rows)
-                                                      + WEIGHT_CYCLES[self.results] * geometry.channels * row_tiles)
+        tiles, panels = count_tiles(geometry, self.results), -(-geometry.rows // tile.columns)
+        products = self.points * geometry.groups * geometry.channels * panels * tile.columns * tiles
+        vectors = DATA_CYCLES * -(-geometry.channels // tile.lanes) + RESULT_CYCLES * -(-geometry.rows // tile.lanes)
+        transforms = self.points * geometry.groups * tiles * vectors
+        weights = self.points * geometry.groups * geometry.channels * panels * tile.columns * tile.itemsize
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
-        regions = 3 if threads > 1 else 1
-        return (regions * START_SECONDS + compute_seconds(2 * tile.lanes * products, "float32", target, PRODUCT_SHARE)
-                + transforms / FLOPS_PER_CYCLE_NS / threads)
+        return ((2 if threads > 1 else 1) * START_SECONDS + compute_seconds(2 * products, "float32", target, PRODUCT_SHARE)
+                + transforms / FLOPS_PER_CYCLE_NS / threads
+                + WEIGHT_SHARE * target.copy_seconds(weights, threads, weights))
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
-        """The transformed weights, where they are made before anything else."""
+        """The transformed weights."""
         cut = self._cut(problem, target)
-        if not cut.plan.weights_first:
-            return ()
         name = self._name(problem, target)
         weights = Operand.contiguous("float32", (cut.geometry.groups * cut.plan.weight_elements,))
         return (Preparation(1, Kernel(f"{name}_weights", self._render(problem, target), cut.numbers), weights),)
@@ -147,7 +141,8 @@ class ConvWinograd(PixelConvolution):
         tile, transforms = make_tile("float32", target), cook_toom(self.results, 3, POINTS[self.results])
         return render_kernel(
             "winograd.c.j2", function=self._name(problem, target), kind=conv_problem(problem).kind.value, tile=tile,
-            m=self.results, n=transforms.size, depth=_DEPTH, quad_shuffles=quad_shuffles(tile.lanes),
+            m=self.results, n=transforms.size, depth=DEPTH, run=RUN_PIXELS // self.results, most_tiles=MOST_TILES,
+            turn=make_turn(tile.lanes),
             epilogue=make_epilogue(problem, tile), taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
             data_lines=straight_line(transforms.data, "x{}", "y{}"),
             result_lines=straight_line(transforms.result, "x{}", "y{}"))
@@ -163,54 +158,41 @@ class _Cut:
     numbers: tuple[int, ...]
 
 
-def quad_shuffles(lanes: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Name and lane numbers of shuffles of two vectors within each four lanes."""
-    numbers = {"LOW": (0, lanes, 1, lanes + 1), "HIGH": (2, lanes + 2, 3, lanes + 3),
-               "EVEN": (0, 2, lanes, lanes + 2), "ODD": (1, 3, lanes + 1, lanes + 3)}
-    return tuple((f"QUADS_{name}", tuple(first + each for first in range(0, lanes, 4) for each in four))
-                 for name, four in numbers.items())
-
-
-def count_tiles(geometry: Geometry, results: int) -> int:
-    """Tiles of all images."""
-    return geometry.batch * -(-geometry.outside[1] // results) * -(-geometry.outside[2] // results)
-
-
 def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int) -> WinogradPlan:
-    """Data shared and channels divided where tiles are few; else each task takes tiles through all stages."""
-    points, panel = (results + 2) ** 2, tile.columns
-    panels = max(1, -(-count_tiles(geometry, results) // panel))
-    row_tiles = max(1, -(-geometry.rows // tile.rows))
-    data_plane = (geometry.channels + 1) * panel
-    weight_plane = align((geometry.channels * tile.rows + tile.lanes) * tile.itemsize) // tile.itemsize
-    panel_bytes = points * data_plane * tile.itemsize
-    shared, block_rows, block_panels = choose_blocks(panels, row_tiles, panel_bytes, points * weight_plane * tile.itemsize, threads)
-    weights_first = not shared or block_panels < panels
-    product_plane = block_rows * tile.rows * block_panels * panel + panel
-    blocks = -(-row_tiles // block_rows)
-    own = points * product_plane
-    block_weights = points * block_rows * weight_plane
+    """Data shared and rows divided where tiles are few or channels many; else each task takes tiles through all stages."""
+    points, tiles = (results + 2) ** 2, max(1, count_tiles(geometry, results))
+    panels = max(1, -(-geometry.rows // tile.columns))
+    data_step = odd_lines(-(-geometry.channels // tile.lanes) * tile.lanes, tile)
+    blocks = choose_blocks(tiles, panels, points * data_step * tile.itemsize, threads)
+    data_plane, product_plane = odd_lines(blocks.tiles * data_step, tile), odd_lines(blocks.tiles * tile.columns, tile)
+    passes = max(1, -(-geometry.channels // DEPTH))
+    count = -(-panels // blocks.panels)
+    weights = points * count * (geometry.channels * blocks.panels + passes) * tile.columns
     return WinogradPlan(
-        block_rows, block_panels, shared, weights_first, weight_plane, data_plane, product_plane,
-        blocks * block_weights if weights_first else 0, panels * points * data_plane if shared else 0,
-        own + (0 if weights_first else block_weights) + (0 if shared else block_panels * points * data_plane))
+        blocks.panels, blocks.tiles, blocks.chunk, data_step, data_plane, product_plane, weights,
+        blocks.chunk // blocks.tiles * points * data_plane,
+        points * blocks.panels * product_plane + (0 if blocks.chunk else points * data_plane))
 
 
-def choose_blocks(panels: int, row_tiles: int, panel_bytes: int, row_bytes: int, threads: int) -> tuple[bool, int, int]:
-    """Whether data are shared, and how many register tiles of channels and panels of tiles a task works on at once.
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Panels of rows, and tiles, that a task works on at once; tiles whose data are made first (0: none), a multiple of `tiles`."""
 
-    `panel_bytes` are those of a panel's data, `row_bytes` those of a register tile's weights.
-    """
-    if panels * panel_bytes <= _SHARED_BYTES and 2 * panels < row_tiles:
-        most = max(1, min(4, _OWN_BYTES // row_bytes))
-        return True, parts_of(row_tiles, max(-(-row_tiles // most), min(4 * threads, row_tiles // 2))), panels
-    wanted = max(_OWN_BYTES // panel_bytes, min(4, row_tiles * row_bytes // _WEIGHT_BYTES), 1)
-    return False, parts_of(row_tiles, -(-row_tiles // 4)), max(1, min(wanted, panels // (4 * threads)))
+    panels: int
+    tiles: int
+    chunk: int
 
 
-def parts_of(size: int, parts: int) -> int:
-    """The length of nearly equal parts."""
-    return -(-size // max(1, min(parts, size)))
+def choose_blocks(tiles: int, panels: int, data_bytes: int, threads: int) -> Blocks:
+    """How to cut `tiles` with `panels` of rows; `data_bytes` are those of a tile's data."""
+    own = min(_OWN_BYTES // data_bytes, _TILES)
+    if own >= _LEAST_TILES and tiles >= 4 * threads * _LEAST_TILES:
+        return Blocks(min(panels, _PANELS), parts_of(tiles, -(-tiles // own)), 0)
+    block_tiles = parts_of(tiles, -(-tiles // _TILES))
+    tile_blocks = -(-tiles // block_tiles)
+    blocks = max(-(-panels // _PANELS), min(panels, -(-4 * threads // tile_blocks)))
+    chunk = min(tile_blocks, max(1, _SHARED_BYTES // (block_tiles * data_bytes))) * block_tiles
+    return Blocks(parts_of(panels, blocks), block_tiles, chunk)
 
 
 CONV_WINOGRAD = (ConvWinograd(4, 8), ConvWinograd(2, 1))

@@ -12,7 +12,7 @@ from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen import conv_winograd
 from symconv.codegen.conv_direct import ConvDirect
-from symconv.codegen.conv_winograd import CONV_WINOGRAD, ConvWinograd
+from symconv.codegen.conv_winograd import CONV_WINOGRAD, Blocks, ConvWinograd
 from symconv.codegen.implementation import Implementation
 from symconv.codegen.winograd_transforms import POINTS, Matrix, cook_toom, straight_line
 from symconv.config import config
@@ -117,15 +117,15 @@ def test_narrow_and_wide_vectors(implementation: Implementation, vector_bytes: i
         check(implementation, problem_of(kind, "n2 c10 h9 w41 k14 p1"), Target(vector_bytes=vector_bytes, threads=2))
 
 
-@pytest.mark.parametrize("blocks", [(True, 1, 99), (True, 2, 1), (True, 3, 2), (False, 1, 1), (False, 2, 3), (False, 99, 2)])
-def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch, blocks: tuple[bool, int, int]) -> None:
+@pytest.mark.parametrize("blocks", [(1, 5, 0), (2, 128, 0), (1, 96, 96), (2, 7, 35), (3, 12, 24), (99, 1, 128)])
+def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, int, int]) -> None:
+    """Panels of rows and tiles of a block, and tiles whose data are made first."""
     conv = problem_of("fprop", "n2 c70 h21 w30 k40 p1")
     op, inputs = op_and_inputs(conv, *operands(conv))
     for implementation in CONV_WINOGRAD:
         (usual,) = run_kernel(implementation, op, *inputs, threads=1)
         with monkeypatch.context() as patched:
-            patched.setattr(conv_winograd, "choose_blocks",
-                            lambda panels, row_tiles, *_: (blocks[0], min(blocks[1], row_tiles), min(blocks[2], panels)))
+            patched.setattr(conv_winograd, "choose_blocks", lambda _, panels, *__: Blocks(min(blocks[0], panels), *blocks[1:]))
             (found,) = run_kernel(implementation, op, *inputs, threads=2)
         np.testing.assert_array_equal(found, usual)
 
