@@ -10,4 +10,9 @@ from ..implementation import AnyImplementation
 @cache
 def cuda_table() -> dict[type[Op], tuple[AnyImplementation, ...]]:
     """The implementations of each op class that has any."""
-    return {}
+    from . import convolution, matmul, pooling
+
+    table: dict[type[Op], tuple[AnyImplementation, ...]] = {}
+    for family in (convolution, matmul, pooling):
+        table.update(family.IMPLEMENTATIONS)
+    return table
