@@ -58,6 +58,18 @@ with Timer() as timer:
 print(json.dumps([timer.wall, timer.cpu]))
 """
 
+_RESNET = _TIMER + """
+from networks.in_symconv import training_step
+from networks.parameters import make_parameters
+parameters = make_parameters("resnet18")
+with Timer() as timer:
+    training_step("resnet18", parameters, BATCH, 0.1, 0.9)
+print(json.dumps([timer.wall, timer.cpu]))
+"""
+
+_RESNET_OTHER_BATCH = _RESNET.replace("with Timer", """training_step("resnet18", parameters, 8, 0.1, 0.9)
+with Timer""")
+
 _CALL = _TIMER + """
 import numpy as np
 import symconv as sc, symconv.tensor as T
@@ -89,24 +101,32 @@ QUANTITIES = (
     Quantity("the same, kernels in the cache", _TRAIN, 0.5),
     Quantity("plan it for another batch size (49)", _NEW_BATCH.replace("BATCH", "49")),
     Quantity("one call of a*2 + b on 4 floats", _CALL),
+    Quantity("compile ResNet-18's training function, batch 8, empty cache", _RESNET.replace("BATCH", "8"), 60.0, cold=True),
+    Quantity("the same, kernels in the cache", _RESNET.replace("BATCH", "8"), 2.0),
+    Quantity("then compile it for batch 6, only batch 8 in the cache", _RESNET_OTHER_BATCH.replace("BATCH", "6"), cold=True),
 )
 
 
-def measure(quantity: Quantity, repeats: int, cache: Path) -> list[tuple[float, float]]:
-    """Wall and CPU seconds of each repeat; the first, which fills the disk cache, is not counted unless the run is cold."""
-    rows = []
+def measure(quantity: Quantity, repeats: int, cache: Path) -> tuple[list[tuple[float, float]], int]:
+    """Wall and CPU seconds of each repeat, and how many kernels the cache holds after a run that began with an empty one.
+
+    The first run, which fills the disk cache, is not counted unless the run is cold.
+    """
+    rows, kernels = [], 0
     for number in range(repeats + (not quantity.cold)):
         with tempfile.TemporaryDirectory() as empty:
             folder = empty if quantity.cold else str(cache)
-            environment = {**os.environ, "SYMCONV_CACHE_DIR": folder, "PYTHONPATH": str(ROOT)}
+            environment = {**os.environ, "SYMCONV_CACHE_DIR": folder, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'benchmarks'}"}
             done = subprocess.run([sys.executable, "-c", quantity.program], env=environment, capture_output=True, text=True,
                                   timeout=300, check=False)
+            if quantity.cold:
+                kernels = len(list(Path(folder).rglob("*.so")))
         if done.returncode:
             raise SystemExit(f"{quantity.name} failed:\n{done.stderr}")
         if number or quantity.cold:
             wall, cpu = json.loads(done.stdout.splitlines()[-1])
             rows.append((wall, cpu))
-    return rows
+    return rows, kernels
 
 
 def shown(seconds: float) -> str:
@@ -124,16 +144,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the single measurements here too")
     options = parser.parse_args()
     results = {}
-    print(f"{'':52} {'median':>9} {'range':>19} {'CPU':>9} {'goal':>8}")
+    width = max(len(quantity.name) for quantity in QUANTITIES)
+    print(f"{'':{width}} {'median':>9} {'range':>19} {'CPU':>9} {'goal':>8}")
     with tempfile.TemporaryDirectory() as cache:
         for quantity in QUANTITIES:
-            rows = measure(quantity, options.repeats, Path(cache))
+            rows, kernels = measure(quantity, options.repeats, Path(cache))
             walls, cpus = zip(*rows, strict=True)
             middle = statistics.median(walls)
             goal = "" if quantity.goal is None else f"≤ {quantity.goal} s" + ("" if middle <= quantity.goal else "  MISSED")
-            print(f"{quantity.name:52} {shown(middle):>9} {shown(min(walls)) + ' … ' + shown(max(walls)):>19} "
+            goal += f"  {kernels} kernels in the cache" if kernels else ""
+            print(f"{quantity.name:{width}} {shown(middle):>9} {shown(min(walls)) + ' … ' + shown(max(walls)):>19} "
                   f"{shown(statistics.median(cpus)):>9} {goal:>8}", flush=True)
-            results[quantity.name] = {"wall": walls, "cpu": cpus, "goal": quantity.goal}
+            results[quantity.name] = {"wall": walls, "cpu": cpus, "goal": quantity.goal, "kernels": kernels}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     print(f"\n{os.cpu_count()} processors, load {load:.1f}, OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'unset')}, "
           f"Python {sys.version.split()[0]}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 from ..graph import Op
@@ -36,6 +37,7 @@ class FilterGradient(Implementation):
         return isinstance(op, Conv) and op.kind is Kind.WGRAD and op.layout is None
 
 
+@lru_cache(maxsize=4096)
 def conv_problem(problem: Problem) -> ConvProblem:
     """The convolution of a problem, its padding known in numbers."""
     return cast(Conv, problem.op).problem(problem.inputs, problem.outputs[0])

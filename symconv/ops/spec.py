@@ -190,7 +190,7 @@ def _output_size(x_shape: Sequence[int | None], w_shape: Sequence[int | None], s
     size, kernel, stride, dilation = x_shape[2 + axis], w_shape[2 + axis], spec.stride[axis], spec.dilation[axis]
     if kernel == 0:
         raise ShapeError(explain_error(f"the kernel has no elements along spatial axis {axis}", f"filters {_text(w_shape)}"))
-    padding: tuple[int, int] | str | None = spec.padding[axis]
+    padding: tuple[int, int] | str | None = spec.pad_rule[axis] or (spec.pad_lo[axis], spec.pad_hi[axis])
     if isinstance(padding, str):
         if padding.startswith("same") and size:
             return -(-size // stride)

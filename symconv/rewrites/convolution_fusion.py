@@ -57,22 +57,25 @@ def fuse_into_epilogue(node: Apply, context: Context) -> Answer:
 
 def _cone(node: Apply, context: Context) -> list[Apply]:
     """The node and elementwise nodes below it, of its shape, that are read inside the cone only; readers before inputs."""
-    cone = [node]
+    cone, inside = [node], {context.old_node(node)}
     position = 0
     while position < len(cone) and len(cone) < MAX_CONE:
-        for below in dict.fromkeys(each.apply for each in cone[position].inputs):
-            if below is not None and _joins(below, node, cone, context):
+        for below in dict.fromkeys([each.apply for each in cone[position].inputs]):
+            if below is not None and below not in cone and _joins(below, node, inside, context):
                 cone.append(below)
+                inside.add(context.old_node(below))
         position += 1
     return cone
 
 
-def _joins(below: Apply, root: Apply, cone: list[Apply], context: Context) -> bool:
-    if not isinstance(below.op, Elementwise) or below in cone:
+def _joins(below: Apply, root: Apply, inside: set[Apply | None], context: Context) -> bool:
+    if not isinstance(below.op, Elementwise):
         return False
     (value,) = below.outputs
-    same_shape = value.type.shape == root.outputs[0].type.shape
-    return same_shape and not context.is_result(value) and _others(value, cone, context) == 0
+    if value.type.shape != root.outputs[0].type.shape or context.is_result(value):
+        return False
+    readers = context.old_readers(value)
+    return readers is not None and None not in inside and inside.issuperset(readers)
 
 
 def _others(value: Variable, cone: list[Apply], context: Context) -> int | None:

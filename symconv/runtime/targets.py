@@ -102,10 +102,13 @@ def _refuse(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Seque
         return "there is no C compiler"
     problem = Problem(op, tuple(Operand.contiguous(type.dtype, type.static_shape) for type in inputs),
                       tuple(Operand.contiguous(type.dtype, type.static_shape) for type in outputs))
-    reasons = [(each.name, each.refuse(problem, target)) for each in implementations(type(op), target.device)]
-    if any(reason is None for _, reason in reasons):
-        return None
-    return "; ".join(f"{name}: {reason}" for name, reason in reasons) or "there is no generated kernel for it"
+    reasons = []
+    for each in implementations(type(op), target.device):
+        reason = each.refuse(problem, target)
+        if reason is None:
+            return None
+        reasons.append(f"{each.name}: {reason}")
+    return "; ".join(reasons) or "there is no generated kernel for it"
 
 
 @lru_cache(maxsize=1)
