@@ -18,13 +18,18 @@ from .conv_common import (
     minimal_bytes,
     reads_plainly,
     refuse_types,
-    turning_seconds,
 )
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_block, make_tile
-from .kernel import Kernel, Problem
+from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
 
 _TASK_PANELS = 12
+
+_FIRST_CACHE = 20 * 1024
+"""Bytes of the first cache that panels may take together."""
+
+_LEAST_PIXELS = 128
+"""Pixels from which on FPROP's weights are brought into tiles: with fewer, it would cost training as much as products gain."""
 
 LINE_SECONDS, PLAIN_LINE_SECONDS = 28.0e-9, 5.0e-9
 """What a line of the image costs at its first use: read in short pieces, whose misses nothing hides, or in long ones."""
@@ -38,7 +43,7 @@ SCATTER_SECONDS = 4.0e-9
 
 
 class ConvGemm(PixelConvolution):
-    """Filters times patches in register tiles; FPROP reads the filters where they are, DGRAD turns them first."""
+    """Filters times patches in register tiles. The filters are brought into tiles beforehand, but for FPROP of few pixels."""
 
     name = "conv_gemm"
 
@@ -59,37 +64,51 @@ class ConvGemm(PixelConvolution):
         share = (0.3 + 0.5 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
         seconds = compute_seconds(2 * patches * geometry.rows, tile.dtype, target, share) if patches else 0.0
         beside = _packing_seconds(geometry, tile, patches * _packed_times(geometry, tile, target), backward)
-        if backward and not reads_plainly(geometry):
-            beside += turning_seconds(geometry)
         if spread > 1:
             beside += geometry.groups * geometry.rows * geometry.pixels * SCATTER_SECONDS
         return START_SECONDS * spread + seconds + beside / max(target.threads, 1)
 
+    def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
+        """The filters in tiles, those of each phase of a stride (DGRAD) by themselves."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        if not _tiles_weights(geometry, conv.kind):
+            return ()
+        name = f"sc_conv_{conv.kind.value}_gemm_weights_{tile.suffix}"
+        source = render_kernel("conv_gemm_weights.c.j2", function=name, kind=conv.kind.value, tile=tile)
+        elements = geometry.groups * geometry.rows * geometry.channels * geometry.taps
+        threads = target.threads if elements >= PARALLEL_FLOPS // 8 else 1
+        kernel = Kernel(name, source, (*geometry.numbers, threads), TAP_BYTES * geometry.taps, bytes=2 * elements * tile.itemsize)
+        return (Preparation(1, kernel, Operand.contiguous(tile.dtype, (elements,))),)
+
     def build(self, problem: Problem, target: Target) -> Kernel:
-        """The kernel; its workspace holds the taps, turned filters (DGRAD), and each thread's panels and runs."""
+        """The kernel; its workspace holds the taps, and each thread's panels and runs."""
         conv = conv_problem(problem)
         geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
         block = make_block(tile)
         name = f"sc_conv_{conv.kind.value}_gemm_{tile.suffix}{epilogue_suffix(problem)}"
         source = render_kernel("conv_gemm.c.j2", function=name, kind=conv.kind.value, tile=tile, block=block,
-                               epilogue=make_epilogue(problem, tile), task_panels=_TASK_PANELS)
-        numbers, workspace = _scratch_numbers(geometry, tile, block, conv.kind, target, conv.flops)
-        return Kernel(name, source, (*geometry.numbers, *numbers), workspace, flops=conv.flops, bytes=minimal_bytes(problem))
+                               epilogue=make_epilogue(problem, tile), task_panels=_TASK_PANELS, first_cache=_FIRST_CACHE)
+        panels, runs, scratch = _scratch(geometry, tile, block)
+        taps = align(TAP_BYTES * geometry.taps)
+        numbers = (*geometry.numbers, target.threads, panels, runs, scratch, taps, int(conv.flops < PARALLEL_FLOPS),
+                   int(_tiles_weights(geometry, conv.kind)))
+        return Kernel(name, source, numbers, taps + scratch * target.threads, flops=conv.flops, bytes=minimal_bytes(problem))
 
 
-def _scratch_numbers(geometry: Geometry, tile: GemmTile, block: GemmBlock, kind: Kind, target: Target,
-                     flops: int) -> tuple[tuple[int, ...], int]:
-    """The sizes behind the geometry, and the workspace's bytes."""
-    panels = _TASK_PANELS * tile.columns * block.depth + tile.columns
-    panels = align(panels * tile.itemsize) // tile.itemsize
+def _tiles_weights(geometry: Geometry, kind: Kind) -> bool:
+    """Whether the main kernel gets the weights in tiles."""
+    if geometry.groups * geometry.rows * geometry.channels * geometry.taps == 0:
+        return False
+    return kind is Kind.DGRAD or geometry.pixels >= _LEAST_PIXELS
+
+
+def _scratch(geometry: Geometry, tile: GemmTile, block: GemmBlock) -> tuple[int, int, int]:
+    """Elements of a thread's panels, its runs, and the bytes of both."""
+    panels = align((_TASK_PANELS * tile.columns * block.depth + tile.columns) * tile.itemsize)
     taps = min(geometry.taps, block.depth)
     runs = taps * tile.columns
-    scratch = align(panels * tile.itemsize + runs * RUN_BYTES + (taps + 1) * 8)
-    turned = geometry.groups * geometry.rows * geometry.channels * geometry.taps if kind is Kind.DGRAD else 0
-    workspace = TAP_BYTES * geometry.taps + turned * tile.itemsize
-    turned += (align(workspace) - workspace) // tile.itemsize
-    numbers = (target.threads, panels, runs, scratch, turned, int(flops < PARALLEL_FLOPS))
-    return numbers, align(workspace) + scratch * target.threads
+    return panels // tile.itemsize, runs, align(panels + runs * RUN_BYTES + (taps + 1) * 8)
 
 
 def _packing_seconds(geometry: Geometry, tile: GemmTile, patches: int, backward: bool) -> float:
