@@ -22,7 +22,7 @@ from .conv_common import (
     minimal_bytes,
     refuse_types,
 )
-from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .templates import render_kernel
@@ -259,7 +259,7 @@ def _estimate(problem: Problem, target: Target, share: float) -> float:
     filled = max(1.0, (vectors.number + vectors.edges) * tile.lanes / max(1, vectors.count))
     gathered = 1.0 if plan.step[1] == 1 else 1.5 if plan.step[1] == 2 else 4.0
     seconds = compute_seconds(conv.flops * filled * gathered, tile.dtype, target, share)
-    return START_SECONDS + max(seconds, minimal_bytes(problem) / COPY_BYTES / max(1, target.threads))
+    return START_SECONDS + max(seconds, target.copy_seconds(minimal_bytes(problem)))
 
 
 def _suffix(geometry: Geometry, tile: GemmTile) -> str:

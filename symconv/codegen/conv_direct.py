@@ -19,7 +19,7 @@ from .conv_common import (
     refuse_types,
     turning_seconds,
 )
-from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
@@ -86,7 +86,7 @@ class ConvDirect(PixelConvolution):
         few = 0.5 + 0.1 * min(geometry.rows, 3)
         depth = geometry.channels * geometry.taps / phases
         share = few * depth / (depth + 12)
-        seconds = compute_seconds(flops, tile.dtype, target, share) + copied / COPY_BYTES / target.threads
+        seconds = compute_seconds(flops, tile.dtype, target, share) + target.copy_seconds(copied)
         if counts[2] % tile.lanes:
             seconds += (passes - 1) * geometry.groups * geometry.rows * geometry.pixels * ADD_SECONDS / target.threads
         turning = turning_seconds(geometry) / target.threads if conv.kind is Kind.DGRAD else 0.0

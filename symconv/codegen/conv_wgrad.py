@@ -17,7 +17,7 @@ from .conv_common import (
     minimal_bytes,
     refuse_types,
 )
-from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
@@ -45,7 +45,7 @@ class ConvWgrad(FilterGradient):
         columns = -(-geometry.rows // tile.lanes) * tile.lanes
         copied = patches + geometry.groups * columns * geometry.pixels
         seconds = compute_seconds(2 * patches * columns, tile.dtype, target, 0.7)
-        return START_SECONDS + seconds + copied * tile.itemsize * 2 / COPY_BYTES / target.threads
+        return START_SECONDS + seconds + target.copy_seconds(copied * tile.itemsize * 2)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, the partial sums of every slice, and each thread's packed operands."""

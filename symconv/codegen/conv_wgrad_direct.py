@@ -16,7 +16,7 @@ from .conv_common import (
     refuse_types,
 )
 from .conv_direct import BandPlan, plan_band
-from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Problem
 from .templates import render_kernel
 
@@ -58,7 +58,7 @@ class ConvWgradDirect(FilterGradient):
         bands = geometry.batch * geometry.groups * out[0] * -(-out[1] // plan.rows) * -(-out[2] // plan.columns)
         copied = bands * 2 * tile.itemsize * (plan.elements + geometry.rows * plan.rows * plan.columns)
         share = 0.45 if geometry.rows == 1 else 0.55
-        return START_SECONDS + compute_seconds(flops, tile.dtype, target, share) + copied / COPY_BYTES / target.threads
+        return START_SECONDS + compute_seconds(flops, tile.dtype, target, share) + target.copy_seconds(copied)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds taps, distances, the sums of every slice, and each thread's band, rows and sums."""

@@ -16,7 +16,7 @@ from .conv_common import (
     minimal_bytes,
     refuse_types,
 )
-from .gemm_tile import FLOPS_PER_CYCLE_NS, PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
 from .winograd_plan import DEPTH, MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of
@@ -104,7 +104,7 @@ class ConvWinograd(PixelConvolution):
         weights = self.points * geometry.groups * geometry.channels * panels * tile.columns * tile.itemsize
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
         return ((2 if threads > 1 else 1) * START_SECONDS + compute_seconds(2 * products, "float32", target, PRODUCT_SHARE)
-                + transforms / FLOPS_PER_CYCLE_NS / threads
+                + cycle_seconds(transforms, target, threads)
                 + WEIGHT_SHARE * target.copy_seconds(weights, threads, weights))
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:

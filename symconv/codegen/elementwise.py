@@ -56,8 +56,9 @@ class GeneratedElementwise(Implementation):
         return True
 
     def estimate(self, problem: Problem, target: Target) -> float:
-        """Memory traffic at 5 GB/s for each thread."""
-        return sum(operand.nbytes for operand in (*problem.inputs, *problem.outputs)) / (5e9 * max(1, target.threads))
+        """Memory traffic."""
+        nbytes = sum(operand.nbytes for operand in (*problem.inputs, *problem.outputs))
+        return target.copy_seconds(nbytes, working_set=nbytes)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel of the op's program."""

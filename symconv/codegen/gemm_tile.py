@@ -14,12 +14,6 @@ from ..target import Target
 PARALLEL_FLOPS = 200_000
 """Work below which starting a team of threads costs more than it saves (a few microseconds)."""
 
-FLOPS_PER_CYCLE_NS = 3.0e9
-"""Cycles a second that estimates reckon with."""
-
-COPY_BYTES = 10.0e9
-"""Bytes a second that one thread copies, in estimates."""
-
 START_SECONDS = 3.0e-6
 """What a team of threads costs to start, in estimates."""
 
@@ -94,6 +88,11 @@ def make_block(tile: GemmTile) -> GemmBlock:
     """The cache blocks for a tile."""
     depth = max(16 * 1024 // (tile.columns * tile.itemsize), 64)
     return GemmBlock(depth, 4096, 96, 8 * tile.columns)
+
+
+def cycle_seconds(cycles: float, target: Target, threads: int) -> float:
+    """Expected seconds of so many cycles in all, shared by a team: two multiply-adds of a vector start in each."""
+    return 2 * cycles / target.ceilings.rates(threads).fmas
 
 
 def compute_seconds(flops: float, tile_dtype: str, target: Target, efficiency: float) -> float:

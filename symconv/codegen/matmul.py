@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from .. import dtypes
 from ..ops.linalg import MatMul
 from ..target import Target
-from .gemm_tile import COPY_BYTES, PARALLEL_FLOPS, START_SECONDS, compute_seconds, make_block, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, compute_seconds, make_block, make_tile
 from .helpers import SUFFIXES
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
@@ -130,7 +130,7 @@ class PackedMatMul(_Product):
         tile = make_tile(dtype, target)
         padded = sizes.products * sizes.rows * -(-sizes.columns // tile.columns) * tile.columns * sizes.depth
         packed = 2 * sizes.products * sizes.depth * sizes.columns * tile.itemsize
-        return START_SECONDS + compute_seconds(2 * padded, dtype, target, 0.8) + packed / COPY_BYTES
+        return START_SECONDS + compute_seconds(2 * padded, dtype, target, 0.8) + target.copy_seconds(packed, 1)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; the panels of packed columns and rows are its workspace."""
@@ -171,7 +171,7 @@ class MatVec(_Product):
     def estimate(self, problem: Problem, target: Target) -> float:
         """The bytes of the matrix."""
         sizes = product_sizes(problem)
-        return START_SECONDS / 2 + sizes.flops / 2 * dtypes.itemsize(problem.outputs[0].dtype) / (2 * COPY_BYTES)
+        return START_SECONDS / 2 + target.copy_seconds(sizes.flops / 4 * dtypes.itemsize(problem.outputs[0].dtype), 1)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel, with the matrix as its first operand."""

@@ -56,8 +56,9 @@ class GeneratedSoftmax(Implementation):
         return True
 
     def estimate(self, problem: Problem, target: Target) -> float:
-        """Memory traffic at 3 GB/s for each thread."""
-        return sum(operand.nbytes for operand in (*problem.inputs, *problem.outputs)) / (3e9 * max(1, target.threads))
+        """Memory traffic, twice: a row is read again for its sum."""
+        nbytes = sum(operand.nbytes for operand in (*problem.inputs, *problem.outputs))
+        return 2 * target.copy_seconds(nbytes, working_set=nbytes)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel for the op's axis."""
