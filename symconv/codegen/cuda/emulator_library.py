@@ -21,7 +21,8 @@ from .headers import HOST_HEADERS, emulator_source, header
 
 # Products are rounded before they are added to something unless the kernel says sc_fma: NVRTC is told the same.
 _FLAGS = ("-x", "c++", "-std=gnu++17", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
-          "-fno-trapping-math", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-fstack-clash-protection", "-fvisibility=hidden", "-w")
+          "-fno-trapping-math", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-fstack-clash-protection",
+          "-fvisibility=hidden", "-w")
 _CHECKED = ("-O1", "-DSC_CHECKED", "-fsanitize=bounds", "-nodefaultlibs")
 _FAST = ("-O2",)
 _FUNCTION = re.compile(r"__global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")

@@ -10,9 +10,9 @@ from ..implementation import AnyImplementation
 @cache
 def cuda_table() -> dict[type[Op], tuple[AnyImplementation, ...]]:
     """The implementations of each op class that has any."""
-    from . import convolution, matmul, pooling
+    from . import convolution, elementwise, matmul, pooling
 
     table: dict[type[Op], tuple[AnyImplementation, ...]] = {}
-    for family in (convolution, matmul, pooling):
+    for family in (elementwise, convolution, matmul, pooling):
         table.update(family.IMPLEMENTATIONS)
     return table

@@ -35,7 +35,8 @@ def test_mma_m16n8k16(kind, checked):
     a, a_bits = rounded(rng.normal(size=(16, 16)), kind)
     b, b_bits = rounded(rng.normal(size=(16, 8)), kind)
     c = rng.normal(size=(16, 8)).astype(np.float32)
-    fragments_a, fragments_b, fragments_c = np.zeros((32, 4), np.uint32), np.zeros((32, 2), np.uint32), np.zeros((32, 4), np.float32)
+    fragments_a, fragments_b = np.zeros((32, 4), np.uint32), np.zeros((32, 2), np.uint32)
+    fragments_c = np.zeros((32, 4), np.float32)
     for lane in range(32):  # PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type"
         group, inner = lane >> 2, lane % 4
         for i in range(8):
@@ -139,7 +140,8 @@ def test_shuffles_and_ballot(checked):
     d[256 + t] = (int)sc_ballot(lane % 3 == 1);""", "sc_global<int> d", [result], checked, block=(64, 1, 1))
     thread = np.arange(64)
     warp, lane = thread // 32 * 32, thread % 32
-    wanted = [warp + 3, warp + (lane ^ 5), warp + np.where(lane + 4 < 32, lane + 4, lane), warp + np.where(lane >= 7, lane - 7, lane)]
+    wanted = [warp + 3, warp + (lane ^ 5), warp + np.where(lane + 4 < 32, lane + 4, lane),
+              warp + np.where(lane >= 7, lane - 7, lane)]
     np.testing.assert_array_equal(result[:4], 100 + np.array(wanted))
     assert (result[4].view(np.uint32) == sum(1 << bit for bit in range(32) if bit % 3 == 1)).all()
 
@@ -184,7 +186,8 @@ def test_asynchronous_copies_arrive_group_by_group(checked):
     sc_cp_async_wait<0>();
     sc_barrier();
     for (int i = threadIdx.x; i < 128; i += 32) d[128 + i] = tile[1][i];
-    for (int i = 32 + threadIdx.x; i < 128; i += 32) d[i] = 0.0f;""", "sc_global<float> d, sc_global<const float> x", [result, x], checked)
+    for (int i = 32 + threadIdx.x; i < 128; i += 32) d[i] = 0.0f;""",
+        "sc_global<float> d, sc_global<const float> x", [result, x], checked)
     np.testing.assert_array_equal(result[:32], x[:128][::-1][:32])
     wanted = x[128:].copy()
     wanted[[122, 123, 126, 127]] = 0
@@ -211,7 +214,11 @@ def test_half_floats_convert_as_numpy(checked):
     bits = np.arange(65536, dtype=np.uint16)
     wide, back = np.zeros(65536, np.float32), np.zeros(65536, np.uint16)
     wide[0] = 7  # so that it counts as written
-    run("""for (int i = threadIdx.x; i < 65536; i += 32) { const float value = sc_load_f16(x[i]); w[i] = value; b[i] = sc_store_f16(value); }""",
+    run("""for (int i = threadIdx.x; i < 65536; i += 32) {
+        const float value = sc_load_f16(x[i]);
+        w[i] = value;
+        b[i] = sc_store_f16(value);
+    }""",
         "sc_global<float> w, sc_global<uint16_t> b, sc_global<const uint16_t> x", [wide, back, bits], checked)
     wanted = bits.view(np.float16).astype(np.float32)
     np.testing.assert_array_equal(wide, wanted)

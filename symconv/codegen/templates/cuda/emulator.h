@@ -13,6 +13,7 @@ extern "C" {
 #define __device__
 #define SC_DEVICE static inline
 #define SC_RESTRICT
+#define SC_LINE_PARAMETER , int line = __builtin_LINE()
 #define SC_LINE int line = __builtin_LINE()
 
 /* The state of the running CUDA thread stands at the top of its stack. */
@@ -48,10 +49,11 @@ extern "C" __attribute__((visibility("hidden"), noinline)) void __ubsan_handle_o
 #else
 template <class T> using sc_global = T *;
 template <class T> using sc_shared = T *;
+#define SC_ELEMENT(pointer, index) (pointer)[index]
+template <class T> static inline bool sc_is_aligned(const T *pointer, int bytes) { return (uintptr_t)pointer % (uintptr_t)bytes == 0; }
 template <class To, class From> static inline To *sc_cast(From *pointer) { return (To *)pointer; }
 template <class T> static inline sc_argument sc_argument_of(T *pointer) { return {(char *)pointer, nullptr}; }
 template <class T> static inline T *sc_place_for_atomic(T *pointer, int) { return pointer; }
-template <class T> static inline T sc_read_at(const T *pointer, int) { return *pointer; }
 #define SC_SHARED(type, name, dimensions) \
     typedef type name##_type dimensions; \
     name##_type &name = *(name##_type *)sc_current()->services->shared(sc_current(), __COUNTER__, sizeof(name##_type), sizeof(type), #name, __LINE__).at
@@ -115,7 +117,6 @@ template <class T, class Update> static inline T sc_update(T *at, Update update)
     } while (!__atomic_compare_exchange_n((word *)at, &before, after, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return value;
 }
-template <class T> struct sc_same { typedef T type; };
 #define SC_ATOMIC(name, expression) \
     template <class P, class V> static inline auto name(P pointer, V given, SC_LINE) -> typename sc_element<P>::type { \
         typedef typename sc_element<P>::type T; \

@@ -86,6 +86,10 @@ template <class T, size_t M, size_t N> class sc_array<T[M][N]> {
 template <class To, class From, bool S> static inline sc_pointer<To, S> sc_cast(const sc_pointer<From, S> &pointer) {
     return {(To *)pointer.at, pointer.buffer};
 }
+#define SC_ELEMENT(pointer, index) (pointer)[sc_index(index, line)]
+template <class T, bool S> static inline bool sc_is_aligned(const sc_pointer<T, S> &pointer, int bytes) {
+    return (uintptr_t)pointer.at % (uintptr_t)bytes == 0;
+}
 template <class T, bool S> static inline sc_argument sc_argument_of(const sc_pointer<T, S> &pointer) {
     return {(char *)pointer.at, pointer.buffer};
 }

@@ -173,8 +173,44 @@ __device__ __forceinline__ double sc_fma(double a, double b, double c) { return 
 #include "emulator.h"
 #endif
 
-/* N elements that are read or written at once; the address must be a multiple of their size together. */
+/* ---- several elements at once ---- */
+#ifdef __CUDACC__
+#define SC_LINE_PARAMETER
+#define SC_ELEMENT(pointer, index) (pointer)[index]
+template <class T> SC_DEVICE bool sc_is_aligned(const T *pointer, int bytes) { return ((size_t)pointer & (bytes - 1)) == 0; }
+#endif
+
+/* N elements that are read or written together; their address must be a multiple of their size together. */
 template <class T, int N> struct alignas(sizeof(T) * N) sc_vector { T values[N]; };
+
+/* The first `count` of N elements at a pointer; `is_aligned`: in one access where all are wanted. */
+template <int N, class T> SC_DEVICE sc_vector<T, N> sc_load_vector(sc_global<const T> from, int count, bool is_aligned SC_LINE_PARAMETER) {
+    typedef const sc_vector<T, N> vector;
+    if (is_aligned && count == N) return SC_ELEMENT(sc_cast<vector>(from), 0);
+    sc_vector<T, N> result = {};
+    for (int i = 0; i < N; i++)
+        if (i < count) result.values[i] = SC_ELEMENT(from, i);
+    return result;
+}
+
+/* The same for elements that are `step` apart. */
+template <int N, class T, class I> SC_DEVICE sc_vector<T, N> sc_load_strided(sc_global<const T> from, I step, int count SC_LINE_PARAMETER) {
+    sc_vector<T, N> result = {};
+    for (int i = 0; i < N; i++)
+        if (i < count) result.values[i] = SC_ELEMENT(from, i * step);
+    return result;
+}
+
+/* Writes the first `count` of N elements to an aligned place. */
+template <int N, class T> SC_DEVICE void sc_store_vector(sc_global<T> to, const sc_vector<T, N> &from, int count SC_LINE_PARAMETER) {
+    typedef sc_vector<T, N> vector;
+    if (count == N) {
+        SC_ELEMENT(sc_cast<vector>(to), 0) = from;
+        return;
+    }
+    for (int i = 0; i < N; i++)
+        if (i < count) SC_ELEMENT(to, i) = from.values[i];
+}
 
 /* Two 16-bit elements as one word of a fragment. */
 SC_DEVICE uint32_t sc_pack_bits(uint16_t low, uint16_t high) { return (uint32_t)low | (uint32_t)high << 16; }

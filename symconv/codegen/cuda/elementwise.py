@@ -1,0 +1,163 @@
+"""Elementwise kernels for CUDA: a scalar program on every element of inputs with any strides, broadcast as NumPy does.
+
+A thread computes as many neighbouring elements of the result as fill 16 bytes of the widest operand.  Inputs that are
+contiguous there are read in one access where their address allows it (which is asked at run time), the others element by
+element.  Sizes and strides are run-time numbers, 32-bit ones where every place can be counted so.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import dtypes
+from ...graph import Op
+from ...ops.elementwise import Elementwise
+from ...ops.fused import FusedElementwise
+from ...ops.scalar import ScalarProgram
+from ...target import Target
+from ..access import Accesses
+from ..elementwise import contiguous_pairs, label, program_of
+from ..helpers import SUFFIXES
+from ..implementation import AnyImplementation
+from ..kernel import Operand, Problem
+from ..loops import LoopNest, broadcast_strides, collapse
+from ..scalar_printer import compute_type, load, storage_type, stored
+from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .printing import print_cuda_program, render_cuda
+
+THREADS = 256
+_VECTOR_BYTES = 16
+_WIDEST = 8  # elements of one thread, for kernels with few operands
+_PARAMETER_BYTES = 4000  # CUDA allows 4096 for all arguments of a kernel
+_LAUNCH_SECONDS = 3e-6
+
+
+class CudaElementwise(CudaImplementation):
+    """One thread for each few elements, over any strides."""
+
+    name = "elementwise_cuda"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Refuses outputs of different shapes, and more operands than the arguments of a kernel can name."""
+        if len({operand.shape for operand in problem.outputs}) != 1:
+            return "its outputs differ in shape"
+        rank = len(problem.outputs[0].shape)
+        needed = 8 * (len(problem.inputs) * (1 + rank) + len(problem.outputs) + rank + 1)
+        return f"its arguments may need {needed} bytes, of which CUDA allows 4096" if needed > _PARAMETER_BYTES else None
+
+    def takes_strides(self, problem: Problem, position: int) -> bool:
+        """All inputs may have any strides."""
+        return True
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Memory traffic at the target's copy rate, and a launch."""
+        return _LAUNCH_SECONDS + target.copy_seconds(sum(operand.nbytes for operand in (*problem.inputs, *problem.outputs)))
+
+    def build(self, problem: Problem, target: Target) -> LaunchPlan:
+        """The launch of the op's program."""
+        return elementwise_plan(program_of(problem.op, problem.inputs), problem.inputs, problem.outputs)
+
+
+def elementwise_plan(program: ScalarProgram, inputs: Sequence[Operand], outputs: Sequence[Operand]) -> LaunchPlan:
+    """The launch of a program on inputs broadcast to the outputs' one shape; none for outputs without elements."""
+    operands = (*outputs, *inputs)
+    if outputs[0].size == 0:
+        return LaunchPlan(())
+    nest = collapse(outputs[0].shape, [broadcast_strides(operand, outputs[0].shape) for operand in operands])
+    kernel = _Elementwise(program, nest).kernel()
+    return LaunchPlan((kernel,), in_place=contiguous_pairs(inputs, outputs), flops=nest.total * len(program.body),
+                      bytes=sum(operand.nbytes for operand in operands))
+
+
+def copy_plan(operand: Operand) -> LaunchPlan:
+    """A launch that copies an array with any strides into a contiguous one of the same shape."""
+    result = Operand.contiguous(operand.dtype, operand.shape)
+    return elementwise_plan(ScalarProgram((operand.dtype,), (), (0,)), (operand,), (result,))
+
+
+def index_type(nest: LoopNest, slack: int = 1 << 16) -> str:
+    """int32_t where every element and every place that a thread may look at is counted by it, else int64_t."""
+    reach = max(sum(abs(stride) * (size - 1) for stride, size in zip(each, nest.sizes, strict=True)) for each in nest.strides)
+    return "int32_t" if max(reach, nest.total) + slack < 2**31 else "int64_t"
+
+
+class _Elementwise:
+    """One kernel in the making."""
+
+    def __init__(self, program: ScalarProgram, nest: LoopNest) -> None:
+        self.program, self.nest = program, nest
+        self.n_outputs = len(program.outputs)
+        self.types = [*program.output_dtypes, *program.inputs]
+        names = [f"out{number}" for number in range(self.n_outputs)] + [f"in{number}" for number in range(len(program.inputs))]
+        self.accesses = Accesses(nest, names, self.types, self.n_outputs, inner=[-1])
+        self.index = index_type(nest)
+        self.width = self._width()
+
+    def kernel(self) -> CudaKernel:
+        """The launch."""
+        n_vectors = -(-self.nest.total // self.width)
+        name = (f"sc_{label(self.program)}_{SUFFIXES[self.types[0]]}_{self.nest.rank}d_v{self.width}"
+                f"{'_long' if self.index == 'int64_t' else ''}")
+        source = render_cuda("elementwise.cu.j2", name=name, **self._context())
+        scalars = tuple(Scalar(self.index[:-2], value) for value in (*self.accesses.values, self.nest.total))
+        return CudaKernel(name, source, (-(-n_vectors // THREADS), 1, 1), (THREADS, 1, 1), tuple(range(len(self.types))), scalars)
+
+    def _width(self) -> int:
+        """Elements of one thread: 16 bytes of the widest operand, fewer for many operands; rows are whole multiples of it."""
+        widest = max(dtypes.itemsize(dtype) for dtype in self.types)
+        width = min(_VECTOR_BYTES // widest, _WIDEST if len(self.types) <= 4 else 4 if len(self.types) <= 12 else 2)
+        while self.nest.rank > 1 and self.nest.sizes[-1] % width:
+            width //= 2
+        return width
+
+    def _context(self) -> dict[str, object]:
+        sizes = self.accesses.sizes
+        reads = [line for array in range(self.n_outputs, len(self.types)) for line in self._read(array)]
+        values = [self._value(array) for array in range(self.n_outputs, len(self.types))]
+        printed = print_cuda_program(self.program, [f"x{number}" for number in range(len(values))])
+        pointers = [f"sc_global<{'' if array < self.n_outputs else 'const '}{storage_type(dtype)}> {self.accesses.arrays[array]}"
+                    for array, dtype in enumerate(self.types)]
+        numbers = [f"{self.index} {name}" for name in (*self.accesses.names, "total")]
+        results = [{"number": number, "type": storage_type(dtype), "value": stored(dtype, value)}
+                   for number, (dtype, value) in enumerate(zip(self.program.output_dtypes, printed.outputs, strict=True))]
+        outer = [{"index": f"i{axis}", "size": sizes[axis]} for axis in reversed(range(self.nest.rank - 1))]
+        return {"summary": self._summary(), "parameters": [*pointers, *numbers], "index": self.index,
+                "unsigned": f"u{self.index}", "outer": outer, "inner": sizes[-1], "width": self.width, "threads": THREADS,
+                "reads": reads, "body": [*values, *printed.lines], "results": results}
+
+    def _place(self, array: int, with_inner: bool) -> str:
+        indexes = {axis: f"i{axis}" for axis in range(self.nest.rank - 1)} | ({self.nest.rank - 1: "i"} if with_inner else {})
+        return self.accesses.place(array, indexes)
+
+    def _read(self, array: int) -> list[str]:
+        """The lines that read an input: one value, or as many as the thread computes."""
+        number, type_ = array - self.n_outputs, storage_type(self.types[array])
+        step = self.accesses.steps[array][-1]
+        if not step:
+            return [f"const {type_} s{number} = ({self._place(array, False)})[0];"]
+        vector = f"const sc_vector<{type_}, {self.width}> v{number}"
+        if step != "1":
+            return [f"{vector} = sc_load_strided<{self.width}>({self._place(array, True)}, {step}, count);"]
+        return [f"{vector} = sc_load_vector<{self.width}>({self._place(array, True)}, count, {self._aligned(array)});"]
+
+    def _aligned(self, array: int) -> str:
+        """Whether an input can be read in one access: decided by its address where its strides keep it aligned."""
+        if any(stride % self.width for stride in self.nest.strides[array][:-1]):
+            return "false"
+        bytes_ = self.width * dtypes.itemsize(self.types[array])
+        return f"sc_is_aligned({self.accesses.arrays[array]}, {bytes_})"
+
+    def _value(self, array: int) -> str:
+        number, dtype = array - self.n_outputs, self.types[array]
+        place = f"v{number}.values[lane]" if self.accesses.steps[array][-1] else f"s{number}"
+        return f"const {compute_type(dtype)} x{number} = {load(dtype, place)};"
+
+    def _summary(self) -> str:
+        text = str(self.program) if 0 < len(self.program.body) <= 12 else label(self.program)
+        kinds = {0: "repeated", 1: "contiguous"}
+        arrays = [f"{name} {dtype} {kinds.get(strides[-1], 'strided')}" for name, dtype, strides
+                  in zip(self.accesses.arrays[:12], self.types, self.nest.strides, strict=False)]
+        return f"{text}   [{', '.join(arrays)}{', …' if len(self.types) > 12 else ''}]"
+
+
+_GENERATED = (CudaElementwise(),)
+IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Elementwise: _GENERATED, FusedElementwise: _GENERATED}
