@@ -47,7 +47,8 @@ def run(implementation: Any, op: Op, *inputs: Any, checked: bool = True) -> list
 
 def run_plan(plan: LaunchPlan, problem: Problem, arrays: list[Array], checked: bool = True) -> list[Array]:
     """Run launches in order; fresh results are full of garbage that nobody may read."""
-    results = [_aligned(operand.nbytes).view(dtypes.numpy_dtype(operand.dtype)).reshape(operand.shape) for operand in problem.outputs]
+    results = [_aligned(operand.nbytes).view(dtypes.numpy_dtype(operand.dtype)).reshape(operand.shape)
+               for operand in problem.outputs]
     workspace, flag = _aligned(plan.workspace_bytes), np.zeros(1, np.uint32)
     written: set[int] = {ERROR_FLAG}
     for kernel in plan.launches:

@@ -128,7 +128,8 @@ def _source(name: str, pool: Pool, dtype: str, parts: tuple[str, ...]) -> str:
     for axis in axes[1:]:
         first = f"({first}) * size{axis['number']} + start{axis['number']}"
     return render_cuda("pooling.cu.j2", title=f"{pool} of {dtype}: {' and '.join(parts)}", name=name, threads=THREADS,
-                       rank=pool.rank, axes=axes, mode=pool.mode, parts=parts, type=storage_type(dtype), compute=compute_type(dtype),
+                       rank=pool.rank, axes=axes, mode=pool.mode, parts=parts, type=storage_type(dtype),
+                       compute=compute_type(dtype),
                        sum_type=compute_type(dtypes.accumulator(dtype)), is_float=dtypes.is_float(dtype), load_open=load_open,
                        load_close=load_close, store_open=store_open if store_open else f"({storage_type(dtype)})",
                        store_close=store_close, first_position=f"({first})")

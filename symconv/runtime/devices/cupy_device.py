@@ -129,7 +129,7 @@ class CupyDevice:
         with self._here():
             if kernel.source not in self._modules:
                 module = self.cupy.cuda.function.Module()
-                module.load(compile_kernel(kernel.source, self.properties.arch).image)
+                module.load(compile_kernel(kernel.source, self.properties.arch))
                 self._modules[kernel.source] = module
             function = self._modules[kernel.source].get_function(kernel.name)
             if kernel.shared_bytes > PLAIN_SHARED_BYTES:

@@ -8,8 +8,14 @@ from cuda_launching import run
 from symconv.codegen.cuda.pooling import AveragePoolSpread, MaxPoolWinners, PoolWindows
 from symconv.ops.pooling import MODES, AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 
-POOLS = [((2, 2), (2, 2), (0, 0), (0, 0), True), ((3, 2), (2, 1), (1, 0), (1, 1), True), ((3, 3), (2, 2), (0, 0), (0, 0), False),
-         ((4,), (3,), (2,), (1,), True), ((2, 3, 2), (1, 2, 2), (0, 1, 1), (1, 1, 0), False), ((2, 2), (3, 3), (0, 0), (0, 0), False)]
+POOLS = [
+    ((2, 2), (2, 2), (0, 0), (0, 0), True),
+    ((3, 2), (2, 1), (1, 0), (1, 1), True),
+    ((3, 3), (2, 2), (0, 0), (0, 0), False),
+    ((4,), (3,), (2,), (1,), True),
+    ((2, 3, 2), (1, 2, 2), (0, 1, 1), (1, 1, 0), False),
+    ((2, 2), (3, 3), (0, 0), (0, 0), False),
+]
 
 
 def image(rank, dtype="float32", size=7):
