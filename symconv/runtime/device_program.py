@@ -6,6 +6,7 @@ number into a flag of theirs; the flags are read before the steps that write sta
 """
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,8 +16,9 @@ import numpy as np
 
 from .. import dtypes
 from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan
-from ..errors import IndexRangeError, InternalError, explain_error
-from ..graph import FunctionGraph, Variable
+from ..config import config
+from ..errors import BackendError, IndexRangeError, InternalError, explain_error
+from ..graph import Apply, FunctionGraph, Variable
 from .devices.interface import ALIGNMENT, Buffer, Device, Span
 from .interpret import check_results
 from .memory import MemoryPlan
@@ -28,6 +30,7 @@ from .step import Place, Step, Storage
 
 Array = np.ndarray[Any, Any]
 _FLAG_BYTES = 4
+logger = logging.getLogger("symconv")
 
 
 class DeviceProgram(PlannedProgram):
@@ -170,12 +173,32 @@ class DeviceProgram(PlannedProgram):
             targets[0][...] = arrays[0]
             return
         try:
-            results = step.node.op.reference(*arrays)
+            results = self._reference_results(step.node, arrays)
         except IndexError as error:
             raise IndexRangeError(explain_error(str(error), where=step.node.source)) from None
         check_results(step.node, results)
         for target, result in zip(targets, results, strict=True):
             target[...] = result
+
+    def _reference_results(self, node: Apply, arrays: Sequence[Any]) -> Sequence[Any]:
+        """By the array module of the device; through the host where the reference asks for what that has not."""
+        with np.errstate(all="ignore"):
+            try:
+                return node.op.reference(*arrays)
+            except (TypeError, NotImplementedError) as error:
+                if all(isinstance(array, np.ndarray) for array in arrays):
+                    raise
+                reason = str(error)
+            return self._results_through_host(node, arrays, reason)
+
+    def _results_through_host(self, node: Apply, arrays: Sequence[Any], reason: str) -> Sequence[Any]:
+        text = explain_error(f"{node.op} has no kernel for {self.device.name}, and its reference does not run there", reason,
+                             "leave it out, or compile for the CPU", node.source)
+        if config.assert_no_host_op:
+            raise BackendError(text)
+        logger.warning("%s; it runs on the host", text)
+        results = node.op.reference(*(array.get() for array in arrays))
+        return [self.device.to_array(np.ascontiguousarray(result)) for result in results]
 
     def _check_flags(self, first: int, last: int) -> None:
         if not any(step.kernel is not None and step.kernel.errors for step in self.steps[first:last]):

@@ -142,6 +142,11 @@ class CupyDevice:
             return self.cupy.ndarray(tuple(shape), dtype, memptr=self._pointer(span),
                                      strides=tuple(stride * dtype.itemsize for stride in strides))
 
+    def to_array(self, array: Array) -> Any:
+        """A CuPy array with these elements."""
+        with self._here():
+            return self.cupy.asarray(array)
+
     def as_buffer(self, value: Any) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]] | None:
         """The memory of a CuPy array, or of any that offers `__cuda_array_interface__` or DLPack, on this GPU.
 

@@ -76,6 +76,10 @@ class EmulatorDevice:
         flat = _host(span.buffer).bytes(span.pointer + low, span.pointer + high).view(dtype)
         return np.lib.stride_tricks.as_strided(flat[-low // dtype.itemsize:], shape, steps)
 
+    def to_array(self, array: Array) -> Any:
+        """The array itself."""
+        return array
+
     def as_buffer(self, value: Any) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]] | None:
         """None: arrays of the emulator's memory are NumPy arrays, which are copied."""
         return None

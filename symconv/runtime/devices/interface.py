@@ -106,6 +106,10 @@ class Device(Protocol):
         """
         ...
 
+    def to_array(self, array: Array) -> Any:
+        """A host array as one of the device's array module."""
+        ...
+
     def as_buffer(self, value: Any) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]] | None:
         """The memory of an array that lies on this device already, row-major, with its shape and dtype; None for any other."""
         ...
