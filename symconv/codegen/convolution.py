@@ -1,8 +1,11 @@
 """The convolution implementations of the CPU; the selector takes the one with the smallest estimate that does not refuse."""
 from __future__ import annotations
 
+from ..graph import Op
+from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
 from .conv_blocked import CONV_BLOCKED
+from .conv_chain import ConvChainBlocked
 from .conv_common import refuse_epilogue
 from .conv_depthwise import DEPTHWISE
 from .conv_direct import ConvDirect
@@ -10,8 +13,9 @@ from .conv_gemm import ConvGemm
 from .conv_wgrad import ConvWgrad
 from .conv_wgrad_direct import ConvWgradDirect
 from .conv_winograd import CONV_WINOGRAD
+from .implementation import Implementation
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
 CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
-IMPLEMENTATIONS = {Conv: CONV_IMPLEMENTATIONS}
+IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Conv: CONV_IMPLEMENTATIONS, ConvChain: (ConvChainBlocked(),)}

@@ -24,6 +24,7 @@ from . import (
     stable_scalars,
     stable_softmax,
 )
+from .conv_chains import join_chains
 from .elementwise_fusion import fuse_elementwise
 from .engine import run_phase
 from .fuel import FUEL
@@ -44,7 +45,7 @@ BOUND: tuple[Phase, ...] = (
     Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *_SMALLER, *reductions.BOUND_RULES, *pooling.RULES, *moments.RULES)),
     Phase("conv_scale", (*convolution_spec.RULES, *convolution_scale.RULES, *movement.RULES, *folding.RULES)),
     Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES, *folding.RULES)),
-    Phase("layout", movement.RULES, whole=(choose_layouts,)),
+    Phase("layout", movement.RULES, whole=(choose_layouts, join_chains)),
     Phase("elemwise_fuse", whole=(fuse_elementwise,)),
 )
 PIPELINE = SYMBOLIC + BOUND

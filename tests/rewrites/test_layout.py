@@ -13,6 +13,7 @@ import symconv as sc
 import symconv.tensor as T
 from symconv.config import config
 from symconv.graph import FunctionGraph, Variable, capture
+from symconv.ops.conv_chain import ConvChain
 from symconv.ops.convolution import Conv
 from symconv.ops.layout import from_blocked, to_blocked
 from symconv.ops.shape import DimShuffle, Reshape
@@ -94,13 +95,14 @@ def test_answers_are_the_same_and_images_stay_plain_outside(build: Callable[[Var
 
 
 def _rewritten(build: Callable[[Variable], Variable], shape: tuple[int, ...], estimate: Callable[..., float | str],
-               ) -> tuple[FunctionGraph, Log]:
+               exclude: tuple[str, ...] = ()) -> tuple[FunctionGraph, Log]:
     x = Variable(T.tensor("x", "float32", shape).type)
-    return rewrite_bound(capture([x], [build(x)]), Target(vector_bytes=32, estimate=estimate, refuse_epilogue=lambda *_: None))
+    return rewrite_bound(capture([x], [build(x)]), Target(vector_bytes=32, estimate=estimate, refuse_epilogue=lambda *_: None),
+                         exclude=exclude)
 
 
-def _faster_in_blocks(op: Conv, *_: Any) -> float:
-    return 1e-3 if op.layout is None else 0.2e-3
+def _faster_in_blocks(op: Any, *_: Any) -> float:
+    return 1e-3 if isinstance(op, Conv) and op.layout is None else 0.2e-3
 
 
 def _conversions(graph: FunctionGraph) -> int:
@@ -110,7 +112,7 @@ def _conversions(graph: FunctionGraph) -> int:
 
 def test_a_chain_needs_no_conversions() -> None:
     """The first convolution reads the plain image, the reduction gives a plain result."""
-    graph, log = _rewritten(_residual, (2, 3, 32, 32), _faster_in_blocks)
+    graph, log = _rewritten(_residual, (2, 3, 32, 32), _faster_in_blocks, ("join_chains",))
     layouts = [str(node.op) for node in graph.nodes if isinstance(node.op, Conv)]
     assert len(layouts) == 5
     assert sum("nchw8c" in each for each in layouts) == 5
@@ -147,6 +149,46 @@ def test_a_forced_kernel_keeps_tensors_plain() -> None:
         graph, log = _rewritten(lambda x: _conv(x, 16), (1, 8, 9, 9), _faster_in_blocks)
     assert not any(isinstance(node.op, Conv) and node.op.layout for node in graph.nodes)
     assert any("forces conv_gemm" in each.reason for each in log.skips)
+
+
+def _inverted_residual(x: Variable) -> Variable:
+    x = _conv(x, 16)
+    h = T.clip(_bias(_conv(x, 48, size=1)), 0, 6)
+    h = T.clip(_bias(_conv(h, 48, groups=48)), 0, 6)
+    return (x + _bias(_conv(h, 16, size=1))).sum(axis=(2, 3))
+
+
+def test_expansion_depthwise_and_projection_become_one_node_where_that_is_faster() -> None:
+    graph, _ = _rewritten(_inverted_residual, (2, 3, 32, 32), _faster_in_blocks)
+    (chain,) = (node for node in graph.nodes if isinstance(node.op, ConvChain))
+    assert len(chain.op.stages) == 3  # type: ignore[attr-defined]
+    assert sum(isinstance(node.op, Conv) for node in graph.nodes) == 1
+
+    def slow_chain(op: Any, *types: Any) -> float:
+        return 1.0 if isinstance(op, ConvChain) else _faster_in_blocks(op)
+
+    graph, log = _rewritten(_inverted_residual, (2, 3, 32, 32), slow_chain)
+    assert not any(isinstance(node.op, ConvChain) for node in graph.nodes)
+    (skip,) = (each for each in log.skips if each.rule == "join_chains")
+    assert "3 convolutions together an estimated 1000000 µs instead of 600 µs" in skip.reason
+
+
+def test_what_another_node_reads_is_not_joined_away() -> None:
+    def build(x: Variable) -> Variable:
+        h = _conv(_conv(x, 16), 16, groups=16)
+        return _conv(h, 8, size=1).sum(axis=(2, 3)) + h.max(axis=(2, 3))[:, :8]
+
+    graph, _ = _rewritten(build, (2, 3, 32, 32), _faster_in_blocks)
+    assert not any(isinstance(node.op, ConvChain) for node in graph.nodes)
+
+
+def test_a_chain_gives_the_same_answers() -> None:
+    x = T.tensor("x", "float32", (2, 3, 40, 40))
+    y, image = _inverted_residual(x), RNG.standard_normal((2, 3, 40, 40)).astype("float32")
+    wanted = sc.compile([x], y, mode="reference")(image)
+    with config.change(layout="always"):
+        function = sc.compile([x], y)
+    np.testing.assert_allclose(function(image), wanted, rtol=2e-4, atol=2e-4 * float(abs(wanted).max()))
 
 
 def test_conversion_is_a_view_and_its_inverse_is_exact() -> None:

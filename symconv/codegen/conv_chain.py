@@ -1,0 +1,206 @@
+"""Expansion, depthwise convolution and projection (the inverted residual of MobileNetV2), or the last two, in one kernel."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from ..graph import TensorType
+from ..ops.conv_chain import ConvChain
+from ..ops.convolution import Conv
+from ..ops.epilogue import FULL
+from ..ops.layout import Layout
+from ..target import Target
+from .blocked import moving_seconds, reach
+from .conv_common import EpilogueText, Geometry, align, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .implementation import Implementation
+from .kernel import Kernel, Operand, Preparation, Problem
+from .templates import render_kernel
+
+_SCRATCH_BYTES = 288 * 1024
+"""What a task's part of the middle may take of the second cache."""
+
+_TASKS = 4
+"""Tasks for each thread that there should be at least, as long as each makes a few lines."""
+
+_LEAST_LINES = 4
+
+POINTWISE_SHARE, DEPTHWISE_SHARE = 0.85, 0.4
+"""Shares of the peak, with the traffic between the stages counted in; measured with MobileNetV2's first blocks."""
+
+_NAMES = ("expand", "depthwise", "project")
+
+
+@dataclass(frozen=True, slots=True)
+class StageText:
+    """A stage as conv_chain.c.j2 takes it: its name in C, what finishes its sums, and the number of its filters' buffer."""
+
+    name: str
+    finish: str
+    epilogue: EpilogueText
+    filters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain's stages as problems of their own; the first may be missing."""
+
+    expand: Problem | None
+    depthwise: Problem
+    project: Problem
+
+    @property
+    def stages(self) -> tuple[Problem, ...]:
+        """In order."""
+        return (self.depthwise, self.project) if self.expand is None else (self.expand, self.depthwise, self.project)
+
+
+class ConvChainBlocked(Implementation):
+    """Lines of the result at a time; what is in the middle stays in the second cache."""
+
+    name = "conv_chain_blocked"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only 1x1, depthwise, 1x1, or the last two, of float32 and float64 in blocks."""
+        dtype = problem.inputs[0].dtype
+        if dtype not in ("float32", "float64") or any(operand.dtype != dtype for operand in (*problem.inputs, *problem.outputs)):
+            return "it computes float32 and float64 throughout"
+        stages = _stage_problems(problem)
+        lanes = make_tile(dtype, target).lanes
+        if any(cast(Conv, stage.op).layout != Layout(lanes, lanes) for stage in stages):
+            return f"it works on blocks of {lanes} channels"
+        geometries = [make_geometry(conv_problem(stage)) for stage in stages]
+        if len(stages) > 3 or not _is_depthwise(geometries[-2]) or not all(map(_is_pointwise, (*geometries[:-2], geometries[-1]))):
+            return "it runs a 1x1 convolution perhaps, a depthwise one along one or two axes, and a 1x1 convolution"
+        if any(FULL in _places(stage) for stage in stages[:-1]):
+            return "only the last stage's epilogue may read tensors of the result's shape"
+        return None
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Products at shares of the peak, lines of the middle that several tasks make counted for each; image and result moved."""
+        chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
+        geometry = make_geometry(conv_problem(chain.depthwise))
+        lines = self._lines(problem, target)
+        again = reach(geometry, 1, lines) * -(-geometry.outside[1] // lines) / max(1, geometry.inside[1])
+        pointwise: float = conv_problem(chain.project).flops
+        if chain.expand is not None:
+            pointwise += max(1.0, again) * conv_problem(chain.expand).flops
+        seconds = (compute_seconds(pointwise, tile.dtype, target, POINTWISE_SHARE)
+                   + compute_seconds(conv_problem(chain.depthwise).flops, tile.dtype, target, DEPTHWISE_SHARE))
+        tasks = max(1, geometry.batch * -(-geometry.outside[1] // lines))
+        rounds = -(-tasks // target.threads) * target.threads / tasks
+        return START_SECONDS + seconds * rounds + moving_seconds(minimal_bytes(problem), target)
+
+    def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
+        """The filters of every stage, packed."""
+        tile, made, position = make_tile(problem.inputs[0].dtype, target), list[Preparation](), 1
+        for stage, name in zip(_stage_problems(problem), _NAMES[3 - len(_stage_problems(problem)):], strict=True):
+            geometry = make_geometry(conv_problem(stage))
+            size = (geometry.groups * geometry.taps if name == "depthwise"
+                    else align_to(geometry.rows, tile.columns) * geometry.channels)
+            kernel = Kernel(f"{self._name(problem, target)}_{name}_weights", self._render(problem, target),
+                            self._numbers(problem, target))
+            made.append(Preparation(position, kernel, Operand.contiguous(tile.dtype, (size,))))
+            position += len(stage.inputs) - 1
+        return tuple(made)
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds each thread's part of the middle."""
+        numbers, tile = self._numbers(problem, target), make_tile(problem.inputs[0].dtype, target)
+        flops = sum(conv_problem(stage).flops for stage in _stage_problems(problem))
+        return Kernel(self._name(problem, target), self._render(problem, target), numbers,
+                      numbers[11] * numbers[-1] * tile.itemsize, flops=flops, bytes=minimal_bytes(problem))
+
+    def _lines(self, problem: Problem, target: Target) -> int:
+        """Lines of the result for each task."""
+        geometry = make_geometry(conv_problem(_chain(problem).depthwise))
+        tile = make_tile(problem.inputs[0].dtype, target)
+        most = max(1, geometry.outside[1])
+        lines = most
+        while lines > 1 and _scratch_elements(geometry, lines, tile) * tile.itemsize > _SCRATCH_BYTES:
+            lines -= 1
+        wanted = -(-_TASKS * target.threads // max(1, geometry.batch))
+        lines = min(lines, max(_LEAST_LINES, -(-most // wanted)))
+        return -(-most // -(-most // lines))
+
+    def _numbers(self, problem: Problem, target: Target) -> tuple[int, ...]:
+        chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
+        geometry, lines = make_geometry(conv_problem(chain.depthwise)), self._lines(problem, target)
+        channels = geometry.groups if chain.expand is None else conv_problem(chain.expand).x_shape[1]
+        flops = sum(conv_problem(stage).flops for stage in chain.stages)
+        width = _width(geometry)
+        return (geometry.batch, channels, geometry.groups, conv_problem(chain.project).y_shape[1], *geometry.inside[1:],
+                *geometry.outside[1:], *geometry.pad[1:], int(geometry.flip),
+                target.threads if flops >= PARALLEL_FLOPS else 1, lines, width, reach(geometry, 1, lines) * width * tile.lanes,
+                _scratch_elements(geometry, lines, tile))
+
+    def _name(self, problem: Problem, target: Target) -> str:
+        chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
+        geometry = make_geometry(conv_problem(chain.depthwise))
+        words = "_".join(letter + "x".join(map(str, numbers[1:])) for letter, numbers in (
+            ("r", geometry.kernel), ("u", geometry.stride), ("l", geometry.dilation)))
+        epilogues = "_then".join(epilogue_suffix(stage) for stage in chain.stages)
+        return f"sc_conv_chain{'_expand' if chain.expand else ''}_{tile.suffix}_{words}{epilogues}"
+
+    def _render(self, problem: Problem, target: Target) -> str:
+        chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
+        geometry = make_geometry(conv_problem(chain.depthwise))
+        texts, buffer = [], 2
+        for stage, name in zip(chain.stages, _NAMES[3 - len(chain.stages):], strict=True):
+            texts.append(StageText(name.upper(), f"finish_{name}", make_epilogue(stage, tile), buffer))
+            buffer += len(stage.inputs) - 1
+        return render_kernel("conv_chain.c.j2", function=self._name(problem, target), tile=tile, expands=chain.expand is not None,
+                             kernel=(1, *geometry.kernel[1:]), stride=geometry.stride, dilation=geometry.dilation,
+                             counts=dw_counts(tile), stages=tuple(texts), workspace_buffer=buffer)
+
+
+def dw_counts(tile: GemmTile) -> tuple[int, ...]:
+    """How many pixels of a row the depthwise kernels sum at once, most first."""
+    return (tile.rows, 4, 2, 1) if tile.rows > 4 else (4, 2, 1)
+
+
+def align_to(size: int, step: int) -> int:
+    """Rounded up to whole steps."""
+    return -(-size // step) * step
+
+
+def _width(geometry: Geometry) -> int:
+    return max(reach(geometry, 2, geometry.outside[2]), geometry.pad[2] + geometry.inside[2])
+
+
+def _scratch_elements(geometry: Geometry, lines: int, tile: GemmTile) -> int:
+    band = 2 * reach(geometry, 1, lines) * _width(geometry) * tile.lanes
+    middle = geometry.groups * lines * geometry.outside[2]
+    return align((band + middle) * tile.itemsize + tile.vector_bytes) // tile.itemsize
+
+
+def _is_pointwise(geometry: Geometry) -> bool:
+    return (geometry.taps == 1 and geometry.groups == 1 and geometry.inside == geometry.outside and set(geometry.stride) == {1}
+            and not any(geometry.pad))
+
+
+def _is_depthwise(geometry: Geometry) -> bool:
+    return (geometry.rows, geometry.channels) == (1, 1) and geometry.kernel[0] == geometry.inside[0] == geometry.stride[0] == 1 \
+        and geometry.taps <= 49
+
+
+def _places(stage: Problem) -> tuple[str, ...]:
+    epilogue = cast(Conv, stage.op).epilogue
+    return () if epilogue is None else epilogue.operands
+
+
+def _stage_problems(problem: Problem) -> tuple[Problem, ...]:
+    """Every stage as a problem of its own, its results contiguous."""
+    made, value = [], problem.inputs[0]
+    for stage, extra in cast(ConvChain, problem.op).parts(problem.inputs):
+        (type_,) = stage.infer(*(TensorType(each.dtype, each.shape) for each in (value, *extra)))
+        result = Operand.contiguous(type_.dtype, type_.static_shape)
+        made.append(Problem(stage, (value, *extra), (result,)))
+        value = result
+    return tuple(made)
+
+
+def _chain(problem: Problem) -> Chain:
+    stages = _stage_problems(problem)
+    return Chain(stages[0] if len(stages) == 3 else None, stages[-2], stages[-1])
+

@@ -1,0 +1,93 @@
+"""Chains of expansion, depthwise convolution and projection in one kernel against the stages one by one in float64 loops."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conv_oracle import expected, operands
+from kernel_runner import make_problem, run_kernel
+
+from symconv.codegen.conv_chain import ConvChainBlocked
+from symconv.errors import InternalError
+from symconv.ops.conv_chain import ConvChain
+from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.convolution import Conv
+from symconv.ops.epilogue import Epilogue
+from symconv.ops.layout import Layout, array_from_blocked, array_to_blocked
+from symconv.ops.scalar import Instruction, ScalarProgram
+from symconv.ops.spec import Kind, make_spec
+from symconv.target import Target
+
+F32 = "float32"
+CLIPPED = Epilogue(ScalarProgram((F32, F32), (
+    Instruction("add", (0, 1), F32), Instruction("constant", (), F32, 0.25), Instruction("constant", (), F32, 1.0),
+    Instruction("clip", (2, 3, 4), F32)), (5,)), ("channel",))  # 0.25 and not 0: zeros of the padding are no results of the clip
+RESIDUAL = Epilogue(ScalarProgram((F32,) * 3, (
+    Instruction("add", (0, 1), F32), Instruction("add", (3, 2), F32)), (4,)), ("channel", "full"))
+
+CHAINS = [
+    # expand to (0: no expansion), depthwise problem, projection to
+    (0, "n1 c8 h1 w1 k8 r3 s3 p1 g8", 8),
+    (0, "n2 c16 h9 w9 k16 r3 s3 p1 g16", 24),
+    (24, "n2 c24 h9 w13 k24 r3 s3 p1 g24", 8),
+    (16, "n1 c16 h30 w30 k16 r3 s3 u2 p1 g16", 16),
+    (16, "n1 c16 h31 w29 k16 r3 s3 u2 p0:1 g16", 8),
+    (8, "n3 c8 h14 w9 k8 r5 s3 u1x3 l2x1 p3x2 g8 flip", 40),
+    (16, "n1 c16 h12 w12 k16 r2 s2 u2 g16", 8),
+    (16, "n2 c16 w50 k16 s5 p2 g16", 8),
+    (16, "n0 c16 h9 w9 k16 r3 s3 p1 g16", 8),
+]
+
+
+def _stage(x: np.ndarray, conv: ConvProblem, epilogue: Epilogue, rng: np.random.Generator) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The stage's result in float64, and its own inputs: filters, bias, and for a residual a tensor of the result's shape."""
+    _, w, _ = operands(conv)
+    w = (w / np.sqrt(max(1, np.prod(w.shape[1:])))).astype(F32)
+    result, _ = expected(conv, x, w.astype(np.float64), np.zeros(conv.y_shape))
+    bias = rng.standard_normal(result.shape[1]).astype(F32)
+    result = result + bias.reshape(-1, *[1] * conv.spec.ndim)
+    if epilogue is CLIPPED:
+        return np.clip(result, 0.25, 1.0), [w, bias]
+    residual = rng.standard_normal(result.shape).astype(F32)
+    return result + residual, [w, bias, np.ascontiguousarray(array_to_blocked(residual, 8))]
+
+
+def _pointwise(n: int, channels: int, sizes: tuple[int, ...], filters: int) -> ConvProblem:
+    letters = "dhw"[-len(sizes):]
+    image = " ".join(f"{letter}{size}" for letter, size in zip(letters, sizes, strict=True))
+    taps = " ".join(f"{letter}1" for letter in "trs"[-len(sizes):])
+    return ConvProblem.parse(f"fprop n{n} c{channels} {image} k{filters} {taps} f32")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("middle", "text", "filters"), CHAINS)
+def test_chains(middle: int, text: str, filters: int, threads: int) -> None:
+    rng = np.random.default_rng(5)
+    depthwise = ConvProblem.parse(f"fprop {text} f32")
+    n, channels, *sizes = depthwise.x_shape
+    problems = [depthwise, _pointwise(n, channels, depthwise.y_shape[2:], filters)]
+    if middle:
+        problems.insert(0, _pointwise(n, 16, tuple(sizes), channels))
+    x = rng.standard_normal(problems[0].x_shape).astype(F32)
+    value, inputs, stages = x.astype(np.float64), [np.ascontiguousarray(array_to_blocked(x, 8))], []
+    for conv in problems:
+        epilogue = RESIDUAL if conv is problems[-1] else CLIPPED
+        value, own = _stage(value, conv, epilogue, rng)
+        inputs += own
+        stages.append(Conv(Kind.FPROP, conv.spec, epilogue, layout=Layout(8, 8)))
+    chain = ConvChain(tuple(stages))
+    (found,) = run_kernel(ConvChainBlocked(), chain, *inputs, threads=threads, target=Target(threads=threads, vector_bytes=32))
+    found = array_from_blocked(found, 8)
+    assert found.shape == value.shape
+    np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(array_from_blocked(chain.reference(*inputs)[0], 8), value, rtol=1e-5, atol=1e-5)
+
+
+def test_other_chains_are_refused() -> None:
+    dense = Conv(Kind.FPROP, make_spec(2, 1), layout=Layout(8, 8))
+    point = Conv(Kind.FPROP, make_spec(2), layout=Layout(8, 8))
+    x, w = np.zeros((1, 1, 5, 5, 8), F32), np.zeros((8, 8, 3, 3), F32)
+    problem = make_problem(ConvChain((dense, point)), x, w, np.zeros((8, 8, 1, 1), F32))
+    assert "a depthwise one" in str(ConvChainBlocked().refuse(problem, Target(vector_bytes=32)))
+    assert "blocks of 16" in str(ConvChainBlocked().refuse(problem, Target(vector_bytes=64)))
+    with pytest.raises(InternalError, match="chain of convolutions"):
+        ConvChain((point,))
