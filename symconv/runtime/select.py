@@ -87,13 +87,24 @@ def _choice(entrant: Entrant, candidates: list[Candidate], why: str = "") -> Cho
 def _fastest(asked: Problem, entrants: list[Entrant], candidates: list[Candidate], target: Target,
              still: frozenset[int]) -> Choice:
     """The choice among several; ties go to the one that stands first."""
-    expected = {each.implementation.name: each.implementation.estimate(each.problem, target) for each in entrants}
+    expected = {each.implementation.name: _expected(each, target, still) for each in entrants}
     measured, why = _measured(asked, entrants, target, still)
     seconds = measured or expected
     best = min(entrants, key=lambda each: seconds[each.implementation.name])
     every = [each if each.refusal is not None else replace(each, estimate=expected[each.name], measured=measured.get(each.name))
              for each in candidates]
     return _choice(best, every, why)
+
+
+def _expected(entrant: Entrant, target: Target, still: frozenset[int]) -> float:
+    """The estimate, and what is made on every call of inputs that are wanted in another form: read once, written once."""
+    implementation, problem = entrant.implementation, entrant.problem
+    seconds = implementation.estimate(problem, target)
+    if len(still) < len(problem.inputs):
+        for each in implementation.prepare(problem, target):
+            if each.position not in still:
+                seconds += target.copy_seconds(problem.inputs[each.position].nbytes + each.result.nbytes)
+    return seconds
 
 
 def _measured(asked: Problem, entrants: list[Entrant], target: Target, still: frozenset[int]) -> tuple[dict[str, float], str]:

@@ -194,6 +194,16 @@ def test_times_are_those_of_the_kernels_and_preparations_count_only_where_they_r
     assert 2e-3 <= still["prepared"] < still["plain"]
 
 
+def test_expected_seconds_count_preparations_only_where_they_run_on_every_call():
+    """F(4x4, 3x3) writes 36 transformed values for 9 weights: far more than the products of a single image."""
+    with sc.config.change(selection="heuristic"):
+        choices = [choose("fprop n1 c512 h7 w7 k512 r3 s3 p1 f32", 2, still) for still in (frozenset({1}), frozenset())]
+    still, changing = ({each.name: each.estimate for each in choice.candidates if each.estimate} for choice in choices)
+    nbytes = 4 * 512 * 512 * (9 + 36)
+    assert changing["conv_winograd_4x4"] - still["conv_winograd_4x4"] >= 0.9 * nbytes / 20e9
+    assert changing["conv_direct"] == still["conv_direct"]
+
+
 @pytest.mark.parametrize("strides", [(1, 40), (-50, 2), (0, 1)])
 def test_real_candidates_on_strided_arrays(strides):
     a, b = Operand("float32", (40, 50), strides), Operand.contiguous("float32", (50, 1))
