@@ -33,7 +33,7 @@ def operand_of(array: Array) -> Operand:
 def run(implementation: Any, op: Op, *inputs: Any, checked: bool = True) -> list[Array]:
     """The results of an op on arrays, by one implementation on the emulator; inputs it does not take strided are copied first."""
     arrays = [np.asarray(each) for each in inputs]
-    values = dict(enumerate(arrays))
+    values = {number: arrays[number] for number in op.value_inputs}
     types = [TensorType(array.dtype.name, array.shape) for array in arrays]
     outputs = tuple(Operand.contiguous(type.dtype, type.static_shape) for type in op.infer_bound(types, values))
     asked = Problem(op, tuple(map(operand_of, arrays)), outputs)

@@ -38,7 +38,7 @@ class SubtensorBox(Implementation):
         source = render_kernel("subtensor.c.j2", function=name, problem=f"x[{pattern_text(pattern)}]", word=word, adds=None,
                                **_region(pattern, len(z.shape)))
         sizes = (*x.shape, *x.strides, *from_rank_one(z.shape), *from_rank_one(z.strides))
-        return Kernel(name, source, sizes, errors=_region_errors(pattern), bytes=2 * z.nbytes)
+        return Kernel(name, source, sizes, errors=region_errors(pattern), bytes=2 * z.nbytes)
 
 
 class IncSubtensorBox(Implementation):
@@ -62,7 +62,7 @@ class IncSubtensorBox(Implementation):
                                word=word, adds=adds, **_region(op.pattern, len(y.shape)))
         strides = tuple(0 if size == 1 else stride for size, stride in zip(y.shape, y.strides, strict=True))
         sizes = (*x.shape, *contiguous_strides(x.shape), *from_rank_one(y.shape), *(strides or (0,)), x.size)
-        return Kernel(name, source, sizes, in_place=((0, 0),), errors=_region_errors(op.pattern),
+        return Kernel(name, source, sizes, in_place=((0, 0),), errors=region_errors(op.pattern),
                       bytes=2 * x.nbytes + y.nbytes)
 
 
@@ -117,12 +117,13 @@ class ScatterBlocks(Implementation):
 
 def _region(pattern: Pattern, rank: int) -> dict[str, Any]:
     """What `region.c.j2` needs: the C calls that add the axes to the region, which are true where they fail."""
-    numbers = iter(range(len(pattern) * 3))
     return {"rank": max(1, rank), "x_rank": len(pattern), "pattern": pattern_text(pattern), "size_error": len(pattern) + 1,
-            "calls": list(_region_calls(pattern, numbers)), "parallel_from": PARALLEL_ELEMENTS}
+            "calls": list(region_calls(pattern)), "parallel_from": PARALLEL_ELEMENTS}
 
 
-def _region_calls(pattern: Pattern, numbers: Iterator[int]) -> Iterator[str]:
+def region_calls(pattern: Pattern) -> Iterator[str]:
+    """The C calls that add the axes to the region, in order; each is true where it fails."""
+    numbers = iter(range(len(pattern) * 3))
     for axis, entry in enumerate(pattern):
         place = f"x_sizes[{axis}], x_strides[{axis}]"
         if isinstance(entry, Slice):
@@ -151,7 +152,8 @@ def _by_direction(step: Bound, text: str, backward: str, forward: str) -> str:
     return backward if step is not None and int(step) < 0 else forward
 
 
-def _region_errors(pattern: Pattern) -> tuple[str, ...]:
+def region_errors(pattern: Pattern) -> tuple[str, ...]:
+    """The texts of the codes of a kernel that finds the region of a pattern."""
     texts = [f"the step of the slice of axis {axis} can not be 0" if isinstance(entry, Slice) else
              f"an index is outside axis {axis}: indices go from -size to size - 1 of that axis"
              for axis, entry in enumerate(pattern)]

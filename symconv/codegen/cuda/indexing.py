@@ -64,7 +64,7 @@ class ScatterRanges(CudaImplementation):
         name = f"sc_scatter_{'add' if adds else 'set'}_{n}_indices_{nest.rank}d_{blocks.rank}d_{SUFFIXES[x.dtype]}"
         source = render_cuda("scatter.cu.j2", title=f"scatter by {n} index arrays", name=name, threads=THREADS,
                              word=storage_type(x.dtype), indices=tuple(range(n)), axes=tuple(range(nest.rank)),
-                             block_axes=tuple(range(blocks.rank)), combined=_combined(x.dtype) if adds else "value")
+                             block_axes=tuple(range(blocks.rank)), combined=sum_expression(x.dtype, "z[place * block + r]") if adds else "value")
         launches = []
         if nest.total:
             numbers = [nest.total, *_places(x, n), *_nest_numbers(nest, range(n))]
@@ -79,9 +79,8 @@ class ScatterRanges(CudaImplementation):
         return LaunchPlan(tuple(launches), 8 * max(1, nest.total), errors=_index_errors(n), bytes=moved)
 
 
-def _combined(dtype: str) -> str:
-    """The sum of what is there and of `value`, as it is stored: unsigned where integers wrap, or of ands for bools."""
-    there = "z[place * block + r]"
+def sum_expression(dtype: str, there: str) -> str:
+    """The sum of what is there and of `value`, as it is stored: unsigned where integers wrap, "or" for bools."""
     if dtype == "bool":
         return f"(bool)({there} | value)"
     if dtype in ("int32", "int64"):
