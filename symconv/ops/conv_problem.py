@@ -43,6 +43,9 @@ _AXES = re.compile(r"([upl])(\d+(?::\d+)?(?:x\d+(?::\d+)?)*)")
 _DTYPE = re.compile(r"(bf16|f16|f32|f64)(?:@(f32|f64))?(?:>(\w+))?")
 
 
+EVERY_KIND = tuple(each.value for each in Kind)
+
+
 class GemmSizes(NamedTuple):
     """The matrix products that a convolution is: `batch` times (m, k) @ (k, n)."""
 
@@ -156,7 +159,7 @@ class ConvProblem:
         return _from_words(text, Kind(kind), _sorted_words(text, words))
 
 
-def parse_problems(text: str, kinds: Sequence[str] = tuple(kind.value for kind in Kind)) -> list[ConvProblem]:
+def parse_problems(text: str, kinds: Sequence[str] = EVERY_KIND) -> list[ConvProblem]:
     """The problems of a file's text, one a line; a line without a kind stands for each of `kinds`, and `#` begins a comment.
 
     >>> [str(problem) for problem in parse_problems("n1 c2 w8 k3 s3 f32  # short", ("fprop", "wgrad"))]

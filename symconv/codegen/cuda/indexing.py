@@ -64,7 +64,8 @@ class ScatterRanges(CudaImplementation):
         name = f"sc_scatter_{'add' if adds else 'set'}_{n}_indices_{nest.rank}d_{blocks.rank}d_{SUFFIXES[x.dtype]}"
         source = render_cuda("scatter.cu.j2", title=f"scatter by {n} index arrays", name=name, threads=THREADS,
                              word=storage_type(x.dtype), indices=tuple(range(n)), axes=tuple(range(nest.rank)),
-                             block_axes=tuple(range(blocks.rank)), combined=sum_expression(x.dtype, "z[place * block + r]") if adds else "value")
+                             block_axes=tuple(range(blocks.rank)),
+                             combined=sum_expression(x.dtype, "z[place * block + r]") if adds else "value")
         launches = []
         if nest.total:
             numbers = [nest.total, *_places(x, n), *_nest_numbers(nest, range(n))]

@@ -68,7 +68,8 @@ def _source(name: str, pattern: Pattern, region: Operand, dtype: str, is_set: bo
              for call in region_calls(pattern)]
     n_scalars = len(set(re.findall(r"scalar(\d+)\[0\]", " ".join(calls))))
     source = render_cuda("subtensor.cu.j2", title=f"x[{pattern_text(pattern)}]", name=name, threads=THREADS,
-                         word=storage_type(dtype), rank=len(region.shape), axes=tuple(range(len(region.shape))), x_axes=tuple(range(len(pattern))),
+                         word=storage_type(dtype), rank=len(region.shape), axes=tuple(range(len(region.shape))),
+                         x_axes=tuple(range(len(pattern))),
                          scalars=tuple(range(n_scalars)), calls=tuple(calls), is_set=is_set, adds=adds,
                          combined=sum_expression(dtype, "z[to]") if adds else "value")
     return source, n_scalars
