@@ -220,7 +220,7 @@ class _Reduction:
                  "value": value, "type": compute_type(dtype),
                  "combined": each.combine(f"so_far{n}", f"values{n}[i + lane]" if is_buffered else value, dtype),
                  "joined": each.combine(f"so_far{n}", "value", each.dtype),
-                 "finished": _finished(f"so_far{n}", each.dtype, output.dtype)}
+                 "finished": finished(f"so_far{n}", each.dtype, output.dtype)}
                 for number, (each, value, dtype, output) in enumerate(rows) for n in [str(number) if many else ""]]
 
     def _statements(self, indexes: dict[int, str], element: str) -> tuple[list[str], list[str], Sequence[str]]:
@@ -242,7 +242,7 @@ class _Reduction:
                 f"accumulated in {kept}]")
 
 
-def _finished(so_far: str, source: str, dtype: str) -> str:
+def finished(so_far: str, source: str, dtype: str) -> str:
     """An accumulated value as an element of the result."""
     if dtype in ("float16", "bfloat16"):
         return stored(dtype, so_far if source == "float32" else f"(float){so_far}")
