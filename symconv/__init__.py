@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from . import errors, optimizers, tensor
-from .config import config
+from .config import VERSION, config
 from .errors import BackendError, InternalError, SymconvError, UserError
 from .graph import TensorType, Variable
 from .graph.gradient import Lop, Rop, grad
@@ -19,7 +19,6 @@ from .runtime.function import Function
 from .runtime.mode import Mode
 from .runtime.shared import SharedVariable, shared
 from .runtime.verify_grad import verify_grad
-from .version import VERSION
 
 __version__ = VERSION
 

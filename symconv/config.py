@@ -20,6 +20,8 @@ from typing import Any
 
 from .errors import ArgumentError, explain_error
 
+VERSION = "0.1.0"  # of symconv; what is kept on disk (measurements) holds for one version
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -85,7 +87,8 @@ SETTINGS = (
             "how kernels are chosen: heuristic by expected times, measure times them once and keeps the answer on disk",
             _one_of("heuristic", "measure")),
     Setting("emulator.checked", True, 'whether device="emulator" watches every access to memory (slow), or only runs', _boolean),
-    Setting("assert_no_host_op", False, "an operation without a kernel for the GPU is an error instead of a run of its reference", _boolean),
+    Setting("assert_no_host_op", False, "on a GPU, an operation without a kernel is an error instead of a run of its reference",
+            _boolean),
     Setting("dnn.enabled", "auto", "whether convolutions may, must or must not run on cuDNN", _one_of("auto", True, False)),
     Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
     Setting("layout", "auto", "chains of convolutions on blocks of channels: where that is faster, never, or wherever it can be",

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "symconv"
 FILES = sorted(ROOT.rglob("*.py"))
-BASE = {"errors", "config", "dtypes", "version"}
+BASE = {"errors", "config", "dtypes"}
 MAY_IMPORT = {
     "graph": BASE | {"graph"},
     "ops": BASE | {"graph", "ops"},
@@ -71,3 +71,12 @@ def test_importing_loads_nothing_heavy_and_touches_no_cache(tmp_path):
                           env={"SYMCONV_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""})
     assert json.loads(done.stdout) == []
     assert not (tmp_path / "cache").exists()
+
+
+def test_the_version_is_told_once():
+    import tomllib
+
+    import symconv
+
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]
+    assert symconv.__version__ == project["version"]

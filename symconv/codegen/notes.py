@@ -15,8 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..config import config
-from ..version import VERSION
+from ..config import VERSION, config
 from .cache import KernelCache, current_cache
 from .compiler import find_compiler, processor
 from .threads import default_threads

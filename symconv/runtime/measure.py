@@ -12,7 +12,6 @@ import ctypes
 import hashlib
 import logging
 import math
-import statistics
 import threading
 import time
 from collections.abc import Sequence
@@ -127,7 +126,7 @@ def time_entrants(asked: Problem, entrants: Sequence[Entrant], target: Target, s
             break
         for name, run, times in left:
             samples[name].append(run.seconds(times))
-    return {name: statistics.median(samples[name]) if name in samples else first[name] for name in first}
+    return {name: float(np.median(samples[name])) if name in samples else first[name] for name in first}
 
 
 class _Run:
