@@ -97,4 +97,4 @@ def cycle_seconds(cycles: float, target: Target, threads: int) -> float:
 
 def compute_seconds(flops: float, tile_dtype: str, target: Target, efficiency: float) -> float:
     """Expected seconds of `flops` at a share of the machine's peak (`Target.ceilings`)."""
-    return flops / (target.peak_flops(tile_dtype) * efficiency)
+    return flops / (target.peak_flops(tile_dtype) * efficiency) if flops else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -33,7 +33,7 @@ def make_target(device: str) -> Target:
     if compiler is None:
         _warn_no_compiler()
     threads = (config.threads or default_threads()) if compiler is not None and compiler.has_openmp else 1
-    plain = Target("cpu", compiler is not None, _vector_bytes(), threads, find_ceilings=_ceilings)
+    plain = Target("cpu", compiler is not None, _vector_bytes(), threads, find_ceilings=_ceilings_finder())
     return _with_answers(plain)
 
 
@@ -43,11 +43,17 @@ def _with_answers(plain: Target) -> Target:
                    refuse_elementwise=partial(_refuse_elementwise, plain), estimate=partial(_estimate, plain))
 
 
-def _ceilings() -> Ceilings:
-    """The ceilings of this machine, measured when an estimate first asks."""
-    if find_compiler() is None:
-        return replace(DEFAULT_CEILINGS, reason="no C compiler was found")
-    return machine_ceilings(_vector_bytes())
+def _ceilings_finder() -> Callable[[], Ceilings]:
+    """What gives the ceilings of this machine, measured when an estimate first asks; a plan asks a thousand times."""
+    known: dict[bool, Ceilings] = {}
+
+    def find() -> Ceilings:
+        if config.deterministic not in known:
+            known[config.deterministic] = (machine_ceilings(_vector_bytes()) if find_compiler() is not None
+                                           else replace(DEFAULT_CEILINGS, reason="no C compiler was found"))
+        return known[config.deterministic]
+
+    return find
 
 
 def check_cudnn_wanted() -> None:
