@@ -25,6 +25,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
     config = commands.add_parser("config", help="show every setting, its value and its environment variable")
     config.set_defaults(run=_config)
+    doctor = commands.add_parser("doctor", help="what this machine has for symconv, what is missing, and what brings it")
+    doctor.set_defaults(run=_doctor)
+    cache = commands.add_parser("cache", help="look at, check or clear the kernel cache")
+    cache.add_argument("action", choices=("list", "stats", "clear", "verify"))
+    cache.set_defaults(run=_cache)
     bisect = commands.add_parser("bisect", help="find the rewrite that makes a script fail (an assert, say)")
     bisect.add_argument("script", help="a Python script that exits with a status other than 0 when its answer is wrong")
     bisect.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
@@ -41,6 +46,33 @@ def _bisect(options: argparse.Namespace) -> int:
     except UserError as error:
         print(error)
         return 2
+    return 0
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    from .runtime.doctor import main as doctor
+
+    return doctor()
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from .codegen.cache import current_cache
+    from .codegen.cache_contents import broken_entries, cache_entries, cache_summary, clear_cache
+
+    cache = current_cache()
+    if options.action == "list":
+        for entry in cache_entries(cache):
+            print(f"{entry.nbytes:>10}  {entry.kind:9} {entry.path}")
+    elif options.action == "stats":
+        print(f"{cache.folder}: {cache_summary(cache)}")
+    elif options.action == "clear":
+        print(f"{cache.folder}: {clear_cache(cache)} entries removed")
+    else:
+        broken = broken_entries(cache)
+        for entry in broken:
+            print(f"broken (will be made anew when needed): {entry.path}")
+        print(f"{cache.folder}: {len(broken)} broken of {sum(1 for _ in cache_entries(cache))} entries")
+        return int(bool(broken))
     return 0
 
 

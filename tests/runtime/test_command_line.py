@@ -1,0 +1,61 @@
+"""python -m symconv doctor and cache."""
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from symconv.cli import main
+from symconv.codegen.toolchain import build_sources
+from symconv.config import config
+from symconv.runtime.doctor import examine, report
+
+
+@pytest.fixture
+def own_cache(tmp_path):
+    """A kernel cache with a few entries."""
+    with config.change(cache_dir=str(tmp_path / "cache")):
+        build_sources([f"/* {uuid.uuid4()} */ int answer(void) {{ return 42; }}"])  # new, so that no process has loaded it yet
+        yield tmp_path / "cache"
+
+
+def test_doctor_finds_all_that_the_cpu_needs(own_cache, capsys):
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "a compiled function    ok" in text
+    assert "the emulator           ok" in text
+    assert str(own_cache) in text
+    assert "all that compiling for the CPU needs is here" in text
+
+
+def test_doctor_says_what_brings_a_compiler(monkeypatch):
+    monkeypatch.setattr("symconv.runtime.doctor.find_compiler", lambda: None)
+    text = report(examine())
+    assert "C compiler             MISSING" in text
+    assert "apt install gcc, or python -m pip install ziglang" in text
+    assert "missing: C compiler" in text
+
+
+def test_doctor_survives_what_breaks_under_its_eyes(monkeypatch):
+    def fails():
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("symconv.runtime.doctor._cache", fails)
+    assert "OSError: the disk is gone" in report(examine())
+
+
+def test_cache_is_listed_checked_and_cleared(own_cache, capsys):
+    assert main(["cache", "stats"]) == 0
+    assert " so" in capsys.readouterr().out
+    assert main(["cache", "list"]) == 0
+    libraries = [line.split()[-1] for line in capsys.readouterr().out.splitlines() if ".so" in line]
+    assert libraries
+    assert main(["cache", "verify"]) == 0
+    with open(libraries[0], "r+b") as library:
+        library.write(b"broken")
+    assert main(["cache", "verify"]) == 1
+    assert libraries[0] in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert "entries removed" in capsys.readouterr().out
+    assert main(["cache", "stats"]) == 0
+    assert "empty" in capsys.readouterr().out
