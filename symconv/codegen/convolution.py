@@ -13,9 +13,11 @@ from .conv_gemm import ConvGemm
 from .conv_wgrad import ConvWgrad
 from .conv_wgrad_direct import ConvWgradDirect
 from .conv_winograd import CONV_WINOGRAD
+from .conv_winograd_wgrad import CONV_WINOGRAD_WGRAD
 from .implementation import Implementation
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_WINOGRAD_WGRAD, ConvWgradDirect(), ConvWgrad(),
+                        *CONV_BLOCKED)
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Conv: CONV_IMPLEMENTATIONS, ConvChain: (ConvChainBlocked(),)}

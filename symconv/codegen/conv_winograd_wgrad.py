@@ -1,0 +1,150 @@
+"""WGRAD with 3x3 filters, no stride and no dilation, in Winograd's form: F(3x3, 4x4) and F(3x3, 2x2)."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..config import config
+from ..ops.spec import Kind
+from ..target import Target
+from .conv_common import (
+    FilterGradient,
+    Geometry,
+    conv_problem,
+    epilogue_suffix,
+    make_epilogue,
+    make_geometry,
+    minimal_bytes,
+    refuse_types,
+)
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds, make_tile
+from .kernel import Kernel, Problem
+from .templates import render_kernel
+from .winograd_plan import MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of
+from .winograd_transforms import WGRAD_POINTS, cook_toom, straight_line
+
+_CHUNK_BYTES = 10 * 1024 * 1024
+"""What the data of a chunk of tiles may take: a part of the third cache."""
+
+_DEPTH = 24
+"""Tiles summed in one pass: sums of sums are more exact, and errors of sums are most of all errors."""
+
+PRODUCT_SHARE = 0.75
+DATA_CYCLES, RESULT_CYCLES = 9.5, 3.0
+"""The products' share of the peak; cycles for each point of a tile and a vector of channels, and of a filter and such a vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class WgradPlan:
+    """How the work is cut: the numbers behind the geometry in the struct Sizes of winograd_wgrad.c.j2."""
+
+    block_rows: int
+    block_panels: int
+    chunk_tiles: int
+    piece_tiles: int
+    image_plane: int
+    response_plane: int
+    sums_plane: int
+    kept: bool
+    image_elements: int
+    response_elements: int
+    sums_elements: int
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """In the order of the struct."""
+        return (self.block_rows, self.block_panels, self.chunk_tiles, self.piece_tiles, self.image_plane, self.response_plane,
+                self.sums_plane, int(self.kept), self.image_elements, self.response_elements, self.sums_elements)
+
+
+class ConvWinogradWgrad(FilterGradient):
+    """Tiles of the image and of the response's gradient are transformed, multiplied point by point, summed, and transformed back.
+
+    Sums are taken in an order that depends on the sizes alone, so that the bits do not depend on the number of threads.
+    """
+
+    def __init__(self, size: int, least_filters: int, least_tiles: int) -> None:
+        self.size, self.points, self.least_filters, self.least_tiles = size, (size + 2) ** 2, least_filters, least_tiles
+        self.name = f"conv_winograd_wgrad_{size}x{size}"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only WGRAD of float32 with 3x3 filters, no stride and no dilation."""
+        conv = conv_problem(problem)
+        spec, dtype = conv.spec, problem.inputs[0].dtype
+        if config.conv.winograd == "off":
+            return "the setting conv.winograd is 'off'"
+        if conv.kind is not Kind.WGRAD:
+            return "it makes filter gradients, not images or responses"
+        if dtype != "float32":
+            return f"it computes float32, not {dtype}"
+        if conv.w_shape[2:] != (3, 3) or set(spec.stride + spec.dilation) != {1}:
+            return f"it takes 3x3 filters without stride and dilation, not {conv}"
+        geometry = make_geometry(conv)
+        if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
+            return f"{geometry.channels} channels to {geometry.rows} in a group are too few"
+        reason = refuse_types(problem)
+        if reason is None and geometry.rows * geometry.channels < self.least_filters:
+            return (f"for {geometry.rows} times {geometry.channels} filters there is a direct kernel whose errors are less than a "
+                    f"quarter; it takes {self.least_filters} or more")
+        tiles = count_tiles(geometry, self.size)
+        if reason is None and 0 < tiles < self.least_tiles:
+            return f"the sums of {tiles} tiles are so exact that errors of the transforms would be more than 4 times theirs"
+        return reason
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Transforms and products at their shares of the peak, tails of tiles and channels counted."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        tiles, panels = count_tiles(geometry, self.size), -(-geometry.channels // tile.columns)
+        products = self.points * geometry.groups * geometry.rows * panels * tile.columns * tiles
+        vectors = tiles * sum(-(-size // tile.lanes) for size in (geometry.channels, geometry.rows))
+        cycles = self.points * geometry.groups * (DATA_CYCLES * vectors + RESULT_CYCLES * geometry.rows * panels * 2)
+        threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
+        idle = threads / min(threads, panels * -(-geometry.rows // (2 * tile.columns)))
+        return (2 * START_SECONDS + compute_seconds(2 * products * idle, "float32", target, PRODUCT_SHARE)
+                + cycle_seconds(cycles, target, threads))
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds the data of a chunk of tiles, and sums."""
+        conv = conv_problem(problem)
+        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
+        plan = make_plan(geometry, tile, self.size)
+        tasks = -(-geometry.rows // plan.block_rows) * -(-geometry.channels // (plan.block_panels * tile.columns))
+        elements = plan.image_elements + plan.response_elements + (threads + (tasks if plan.kept else 0)) * plan.sums_elements
+        numbers = (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
+                   *geometry.pad[1:], int(geometry.flip), threads, *plan.numbers)
+        name = f"sc_conv_wgrad_winograd_{self.size}x{self.size}_{tile.suffix}{epilogue_suffix(problem)}"
+        return Kernel(name, self._render(problem, tile, name), numbers, elements * 4, flops=conv.flops,
+                      bytes=minimal_bytes(problem))
+
+    def _render(self, problem: Problem, tile: GemmTile, name: str) -> str:
+        transforms, epilogue = cook_toom(3, self.size, WGRAD_POINTS[self.size]), make_epilogue(problem, tile)
+        return render_kernel(
+            "winograd_wgrad.c.j2", function=name, tile=tile, m=self.size, n=transforms.size, depth=_DEPTH,
+            run=RUN_PIXELS // self.size, most_tiles=MOST_TILES, turn=make_turn(tile.lanes), epilogue=epilogue,
+            by_channel=any("channel_" in line for line in epilogue.before),
+            taps_lines=straight_line(transforms.taps, "x{}", "y{}"), data_lines=straight_line(transforms.data, "x{}", "y{}"),
+            result_lines=straight_line(transforms.result, "x{}", "y{}"))
+
+
+def make_plan(geometry: Geometry, tile: GemmTile, size: int) -> WgradPlan:
+    """Chunks of tiles whose data stay in the third cache; tasks that divide filters and channels."""
+    points, tiles = (size + 2) ** 2, max(1, count_tiles(geometry, size))
+    rows, panels = -(-max(geometry.rows, 1) // tile.columns), max(1, -(-geometry.channels // tile.columns))
+    chunk = parts_of(tiles, -(-tiles * points * (rows + panels) * tile.columns * tile.itemsize // _CHUNK_BYTES))
+    row_panels, block_panels = choose_blocks(rows, panels)
+    block_rows = row_panels * tile.columns
+    image_plane, response_plane = odd_lines(chunk * tile.columns, tile), odd_lines(chunk * block_rows, tile)
+    sums_plane = odd_lines(block_rows * tile.columns, tile)
+    return WgradPlan(
+        block_rows, block_panels, chunk, min(MOST_TILES, parts_of(chunk, -(-chunk // 28))), image_plane, response_plane, sums_plane,
+        chunk < tiles, panels * points * image_plane, -(-rows // row_panels) * points * response_plane,
+        block_panels * points * sums_plane)
+
+
+def choose_blocks(rows: int, panels: int) -> tuple[int, int]:
+    """Of `rows` panels of filters and `panels` of channels those of a task: with 64 to 512 channels it makes little difference."""
+    return min(rows, 2), min(panels, 1)
+
+
+CONV_WINOGRAD_WGRAD = (ConvWinogradWgrad(4, 2048, 4), ConvWinogradWgrad(2, 1, 16))
