@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Sequence
 
 from ...config import config
@@ -13,6 +14,7 @@ from .nvrtc_library import Nvrtc, find_nvrtc, missing_nvrtc_error
 
 log = logging.getLogger("symconv.codegen")
 
+_SPILLS = re.compile(r"(\d+) bytes spill stores")
 # Products are rounded before they are added to something, as on the CPU: what may be one instruction says sc_fma.
 _OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--fmad=false")
 
@@ -34,7 +36,7 @@ def compile_kernel(source: str, arch: int) -> bytes:
     if config.debug >= 4:
         log.debug("%s", source)
     try:
-        cubin = nvrtc.compile(source, {DEVICE_HEADER: header(DEVICE_HEADER)}, options)
+        cubin, _ = nvrtc.compile(source, {DEVICE_HEADER: header(DEVICE_HEADER)}, options)
     except BackendError as error:
         error.add_note(f"source: {cache.keep('failed', f'{name}.cu', source)}")
         raise
@@ -45,6 +47,19 @@ def compile_kernel(source: str, arch: int) -> bytes:
     if config.keep_sources:
         cache.keep(name[:2], f"{name}.cu", source)
     return cubin
+
+
+def spilled_bytes(source: str, arch: int) -> int:
+    """Bytes of registers that the kernels of a source store in local memory and read again, as the assembler says.
+
+    The frame in a cubin (`read_resources`) holds these, and also arrays and what CUDA's own functions keep there.
+    """
+    nvrtc = find_nvrtc()
+    if nvrtc is None:
+        raise missing_nvrtc_error()
+    options = (*_OPTIONS, f"--gpu-architecture=sm_{arch}", "--ptxas-options=-v")
+    _, said = nvrtc.compile(source, {DEVICE_HEADER: header(DEVICE_HEADER)}, options)
+    return sum(map(int, _SPILLS.findall(said)))
 
 
 def _entry_name(source: str, options: Sequence[str], nvrtc: Nvrtc) -> str:

@@ -28,8 +28,8 @@ class Nvrtc:
     path: str
     version: tuple[int, int]
 
-    def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> bytes:
-        """The cubin of a source; BackendError with the compiler's words if it does not take it."""
+    def compile(self, source: str, headers: Mapping[str, str], options: Sequence[str]) -> tuple[bytes, str]:
+        """The cubin of a source, and what the compiler said; BackendError with its words if it does not take the source."""
         program = ctypes.c_void_p()
         names = (ctypes.c_char_p * len(headers))(*(name.encode() for name in headers))
         texts = (ctypes.c_char_p * len(headers))(*(text.encode() for text in headers.values()))
@@ -38,11 +38,11 @@ class Nvrtc:
         try:
             flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
             result = self.library.nvrtcCompileProgram(program, len(options), flags)
+            log = self._text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog").decode(errors="replace")
             if result == _COMPILATION:
-                log = self._text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog").decode(errors="replace")
                 raise BackendError(_said(log, self, options))
             self._check(result)
-            return self._text(program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+            return self._text(program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN"), log
         finally:
             self._check(self.library.nvrtcDestroyProgram(ctypes.byref(program)))
 

@@ -17,6 +17,7 @@ from .headers import DEVICE_HEADER, header
 __all__ = ["print_cuda_program", "render_cuda"]
 _ELEMENTARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "erf")
 _INCLUDE = f'#include "{DEVICE_HEADER}"\n'
+_BOUNDS = re.compile(r"__launch_bounds__\((\d+)\)")
 _HEADER_NAMES = re.compile(r"\b(sc_\w+)\(")
 
 
@@ -30,7 +31,16 @@ def _pieces() -> Pieces:
 
 @kept_by_context
 def render_cuda(template: str, /, **context: object) -> str:
-    """The source of a kernel: a template of `templates/cuda/`, with the helpers that it uses behind its include."""
-    text = render(f"cuda/{template}", **context)
+    """The source of a kernel: a template of `templates/cuda/`, with the helpers that it uses behind its include.
+
+    Kernels that do not say how many blocks a multiprocessor should hold say two: without a number the compiler takes fewer
+    registers than there are, and spills, to hold more.
+    """
+    text = _BOUNDS.sub(_with_two_blocks, render(f"cuda/{template}", **context))
     helpers = helpers_for(text, _pieces())
     return text.replace(_INCLUDE, f"{_INCLUDE}\n{helpers}\n", 1) if helpers else text
+
+
+def _with_two_blocks(bounds: re.Match[str]) -> str:
+    threads = int(bounds.group(1))
+    return f"__launch_bounds__({threads}, 2)" if threads <= 512 else bounds.group()

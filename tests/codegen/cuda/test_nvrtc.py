@@ -5,7 +5,7 @@ import pytest
 
 from symconv.codegen.cuda.cubin import Resources, read_resources
 from symconv.codegen.cuda.kernel import ARCHITECTURES
-from symconv.codegen.cuda.nvrtc import compile_kernel
+from symconv.codegen.cuda.nvrtc import compile_kernel, spilled_bytes
 from symconv.codegen.cuda.nvrtc_library import find_nvrtc, missing_nvrtc_error
 from symconv.errors import BackendError, InternalError
 
@@ -95,6 +95,8 @@ extern "C" __global__ void __launch_bounds__(1024) sc_spilling(sc_global<float> 
     assert found["sc_indexed"].local_bytes == 1200
     assert found["sc_spilling"].registers in (63, 64)
     assert found["sc_spilling"].local_bytes > 0
+    assert spilled_bytes(source, 80) > 0
+    assert spilled_bytes(EVERY_PRIMITIVE, 80) == 0
 
 
 def test_something_else_is_no_cubin():

@@ -13,8 +13,12 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 #define INT64_C(number) number##ll
 #define UINT64_C(number) number##ull
-#define INT32_MIN (-2147483647 - 1)
-#define INT64_MIN (-9223372036854775807ll - 1)
+#define INT32_MAX 2147483647
+#define INT32_MIN (-INT32_MAX - 1)
+#define UINT32_MAX 0xffffffffu
+#define INT64_MAX 9223372036854775807ll
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT64_MAX 0xffffffffffffffffull
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fffffff)
