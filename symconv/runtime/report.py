@@ -194,9 +194,11 @@ def _updates(step: Step, program: PlannedProgram) -> tuple[tuple[int, str], ...]
 
 def _copy_text(step: Step) -> str:
     """What a step without a node is for."""
-    written = step.writes[0].storage
-    return {"output": f"copy to output {written.number}", "update": "copy to the new value"}.get(
-        written.kind, "copy in row-major order")
+    written = step.writes[0]
+    if written.operand.shape != step.reads[0].operand.shape:
+        return "an input in the form that its reader wants"
+    return {"output": f"copy to output {written.storage.number}", "update": "copy to the new value"}.get(
+        written.storage.kind, "copy in row-major order")
 
 
 def _place_type(place: Place) -> str:

@@ -14,6 +14,7 @@ from symconv.codegen.implementation import Implementation
 from symconv.errors import ArgumentError
 from symconv.ops.convolution import Conv
 from symconv.runtime import select
+from symconv.tensor import nnet
 
 
 class Picky(Implementation):
@@ -158,3 +159,14 @@ def test_frozen_reports_can_be_compared():
     report = make_report(counter())
     assert replace(report, name="other") != report
     assert report.steps == make_report(counter()).steps or len(report.steps) == 4
+
+
+def test_transformed_weights_are_told_from_copies():
+    x = T.tensor4("x", "float32")
+    weights = sc.shared(np.ones((16, 16, 3, 3), "float32"), "weights")
+    function = sc.compile([x], nnet.conv2d(x, weights))
+    with sc.config.change(conv__implementation="conv_winograd_2x2"):
+        function.prepare((2, 16, 20, 20))
+    first = function.explain(as_dict=True)["steps"][0]
+    assert first["op"] == "an input in the form that its reader wants"
+    assert first["kernel"].endswith("_weights")
