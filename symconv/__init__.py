@@ -17,6 +17,7 @@ from .runtime.arguments import In, Out
 from .runtime.compile import compile, function
 from .runtime.function import Function
 from .runtime.mode import Mode
+from .runtime.saving import load
 from .runtime.shared import SharedVariable, shared
 from .runtime.verify_grad import verify_grad
 
@@ -24,4 +25,4 @@ __version__ = VERSION
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
            "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",
-           "grad", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]
+           "grad", "load", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]

@@ -46,10 +46,10 @@ class DeviceFunction(Function):
     def __init__(self, *given: Any, place: Device) -> None:
         super().__init__(*given)
         self.place = place
-        self._on_device = [isinstance(output, Out) and output.on_device for output in _flat(self._recipe.outputs)]
+        self._on_device = [isinstance(output, Out) and output.on_device for output in _flat(self.recipe.outputs)]
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        return match_arguments(self._recipe.inputs, args, kwargs, self.name, partial(_convert, self.place))
+        return match_arguments(self.recipe.inputs, args, kwargs, self.name, partial(_convert, self.place))
 
     def _bindings(self, arrays: list[Any]) -> dict[Variable, Array]:
         values = [each.array if isinstance(each, (Container, DeviceArray)) else each for each in arrays]

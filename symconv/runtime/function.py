@@ -110,7 +110,7 @@ class Function:
         self.profile = Profile(name)
         self.profiling = bool(recipe.options.get("profile"))
         self.__name__ = name
-        self._recipe = recipe
+        self.recipe = recipe
         self._structure = structure
         self._build = build
         self._lock = threading.RLock()
@@ -124,7 +124,7 @@ class Function:
     @property
     def inputs(self) -> tuple[In, ...]:
         """The inputs, with their options."""
-        return self._recipe.inputs
+        return self.recipe.inputs
 
     @property
     def shared_variables(self) -> tuple[SharedVariable, ...]:
@@ -153,7 +153,7 @@ class Function:
                 return self._structure(self._run(arguments))
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        return match_arguments(self._recipe.inputs, args, kwargs, self.name)
+        return match_arguments(self.recipe.inputs, args, kwargs, self.name)
 
     def _run(self, arguments: list[Array]) -> list[Array]:
         arrays = arguments + [leaf.container.array for leaf in self._shared]
@@ -233,7 +233,7 @@ class Function:
 
         Only for functions whose shapes do not depend on input values; the shared variables' present shapes count.
         """
-        zeros = [np.zeros(shape, each.numpy_dtype) for shape, each in zip(shapes, self._recipe.inputs, strict=True)]
+        zeros = [np.zeros(shape, each.numpy_dtype) for shape, each in zip(shapes, self.recipe.inputs, strict=True)]
         with self._lock:
             return self._program(zeros + [leaf.container.array for leaf in self._shared]).program
 
@@ -256,6 +256,15 @@ class Function:
 
         return (explain_as_dict if as_dict else explain)(self, node_or_name)
 
+    def save(self, path: Any) -> None:
+        """Write the function to a file that `sc.load` reads: its expressions, options, constants and the present state.
+
+        Unlike a pickle, the file holds nothing that is run when it is loaded.  It is replaced as a whole or not at all.
+        """
+        from .saving import save
+
+        save(self, path)
+
     def free(self) -> None:
         """Drop the programs and their memory; the next call makes them again."""
         with self._lock:
@@ -263,12 +272,12 @@ class Function:
             self._last_key, self._last_kept = None, None
 
     def __repr__(self) -> str:
-        return f"<symconv function {self.name} on {self.device}: {len(self._recipe.inputs)} inputs>"
+        return f"<symconv function {self.name} on {self.device}: {len(self.recipe.inputs)} inputs>"
 
     def __reduce__(self) -> Any:
         from .compile import compile_recipe
 
-        return compile_recipe, (self._recipe,)
+        return compile_recipe, (self.recipe,)
 
 
 def call_leaves(graph: FunctionGraph) -> tuple[Variable, ...]:

@@ -1,0 +1,180 @@
+"""`Function.save(path)` and `sc.load(path)`: a compiled function as a file.
+
+The file is a zip archive: `function.json` has the expressions as they were given to `compile` and its options, `arrays/N.npy` the
+constants and the values of shared variables at the time of saving.  Loading compiles again (kernels come from the cache where they
+are known) and runs nothing that is in the file.
+"""
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..config import VERSION
+from ..errors import ArgumentError, explain_error
+from ..graph import Variable
+from .arguments import In, Out
+from .compile import compile_recipe
+from .encoding import GraphWriter, read_graph
+from .function import Function, Recipe
+from .mode import Mode
+from .shared import SharedVariable
+
+FORMAT = 1
+_DOCUMENT = "function.json"
+
+
+def save(function: Function, path: str | os.PathLike[str]) -> None:
+    """Write a function to a file, replacing it as a whole; see the module's text."""
+    recipe, writer = function.recipe, GraphWriter()
+    document: dict[str, Any] = {"format": FORMAT, "symconv": VERSION}
+    document["inputs"] = [_input(each, writer) for each in recipe.inputs]
+    document["outputs"] = _structure(recipe.outputs, writer)
+    document["updates"] = [writer.add(pair) for pair in recipe.updates]
+    document["givens"] = [writer.add(pair) for pair in recipe.givens.items()]
+    document["default_updates"] = _default_updates(writer)
+    document["options"] = {**recipe.options, "mode": _mode(recipe.options["mode"])}
+    document["graph"] = writer.rows
+    target = Path(path)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
+        try:
+            _write(file, document, writer.arrays)
+            os.replace(file.name, target)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def load(path: str | os.PathLike[str], device: str | None = None) -> Function:
+    """The function of a file that `Function.save` wrote, compiled for this machine.
+
+    Its shared variables are new ones, with the values that were saved (`function.shared_variables`).  Nothing in the file is run.
+
+    Args:
+        path: the file.
+        device: where to compile it for; None: as it was saved.
+
+    Raises:
+        ArgumentError: the file is no saved function, is damaged, or was written by another format.
+        BackendError: this machine cannot run it.
+
+    >>> import numpy as np, symconv as sc, symconv.tensor as T
+    >>> x = T.vector("x")
+    >>> import tempfile, os
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sc.compile([x], 2 * x).save(os.path.join(folder, "double.symconv"))
+    ...     double = sc.load(os.path.join(folder, "double.symconv"))
+    >>> double(np.ones(2, "float32")).tolist()
+    [2.0, 2.0]
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            document = json.loads(archive.read(_DOCUMENT))
+            if document.get("format") != FORMAT:
+                raise ArgumentError(explain_error("the file has another format", f"{document.get('format')}, written by symconv "
+                                                  f"{document.get('symconv')}", f"this version reads format {FORMAT}"))
+            recipe = _recipe(document, archive)
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(explain_error("this is no whole file of a saved function", f"{path}: {type(error).__name__}: {error}",
+                                          "save it again with Function.save")) from None
+    if device is not None:
+        recipe.options["device"] = device
+    return compile_recipe(recipe)
+
+
+def _write(file: Any, document: Any, arrays: list[Any]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_DOCUMENT, json.dumps(document))
+        for number, array in enumerate(arrays):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(array).reshape(np.shape(array)), allow_pickle=False)
+            archive.writestr(f"arrays/{number}.npy", buffer.getvalue())
+
+
+def _input(each: In, writer: GraphWriter) -> Any:
+    default = None
+    if each.default is not None:
+        default = len(writer.arrays)
+        writer.arrays.append(each.default)
+    return {"variable": writer.add([each.variable])[0], "name": each.name, "strict": each.strict,
+            "allow_downcast": each.allow_downcast, "default": default}
+
+
+def _structure(outputs: Any, writer: GraphWriter) -> Any:
+    """The form of the outputs with the numbers of their variables."""
+    if outputs is None:
+        return None
+    if isinstance(outputs, Mapping):
+        return {"dict": [[key, _structure(each, writer)] for key, each in outputs.items()]}
+    if isinstance(outputs, (list, tuple)):
+        kind = "tuple" if isinstance(outputs, tuple) else "list"
+        return {kind: [_structure(each, writer) for each in outputs]}
+    if isinstance(outputs, Out):
+        return {"out": writer.add([outputs.variable])[0], "on_device": outputs.on_device}
+    if not isinstance(outputs, Variable):
+        from ..graph.operators import meaning
+
+        outputs = meaning("as_variable")(outputs)
+    return writer.add([outputs])[0]
+
+
+def _read_structure(plain: Any, variables: list[Variable]) -> Any:
+    if plain is None or isinstance(plain, int):
+        return None if plain is None else variables[plain]
+    if "dict" in plain:
+        return {str(key): _read_structure(each, variables) for key, each in plain["dict"]}
+    if "out" in plain:
+        return Out(variables[plain["out"]], on_device=bool(plain["on_device"]))
+    (kind, parts), = plain.items()
+    return {"list": list, "tuple": tuple}[kind](_read_structure(each, variables) for each in parts)
+
+
+def _default_updates(writer: GraphWriter) -> list[list[int]]:
+    """Pairs (shared variable, its default update), those that these bring in too."""
+    pairs: list[list[int]] = []
+    done: set[Variable] = set()
+    while waiting := [each for each in writer.numbers if isinstance(each, SharedVariable) and each not in done]:
+        for each in waiting:
+            done.add(each)
+            if each.default_update is not None:
+                pairs.append(writer.add([each, each.default_update]))
+    return pairs
+
+
+def _mode(mode: Mode | str | None) -> Any:
+    return asdict(mode) if isinstance(mode, Mode) else mode
+
+
+def _recipe(document: Any, archive: zipfile.ZipFile) -> Recipe:
+    def array(number: int) -> Any:
+        return np.lib.format.read_array(io.BytesIO(archive.read(f"arrays/{int(number)}.npy")), allow_pickle=False)
+
+    variables = read_graph(document["graph"], array)
+    for state, new in document["default_updates"]:
+        _state(variables[state]).default_update = variables[new]
+    inputs = tuple(In(variables[each["variable"]], each["name"], None if each["default"] is None else array(each["default"]),
+                      each["strict"], each["allow_downcast"]) for each in document["inputs"])
+    options = dict(document["options"])
+    if isinstance(options["mode"], dict):
+        told = options["mode"]
+        include = None if told["include"] is None else tuple(told["include"])
+        options["mode"] = Mode(told["name"], include, tuple(told["exclude"]), bool(told["reference"]), str(told["check"]))
+    updates = tuple((_state(variables[state]), variables[new]) for state, new in document["updates"])
+    givens = {variables[old]: variables[new] for old, new in document["givens"]}
+    return Recipe(inputs, _read_structure(document["outputs"], variables), updates, givens, options)
+
+
+def _state(variable: Variable) -> SharedVariable:
+    if not isinstance(variable, SharedVariable):
+        raise ArgumentError(explain_error("the file updates something that is no shared variable", repr(variable)))
+    return variable
