@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import KernelCache
+from .notes import NOTES, is_whole_note
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A file of the cache with its digest beside it."""
+    """A file of the cache with its digest beside it, or a note of something measured, which has its digest in itself."""
 
     path: Path
     nbytes: int
@@ -21,12 +22,19 @@ class CacheEntry:
 
     @property
     def kind(self) -> str:
-        """What it is: the suffix without its dot."""
-        return self.path.suffix.lstrip(".")
+        """What it is: the suffix without its dot; for a note what was measured."""
+        return self.path.parent.name if self.is_note else self.path.suffix.lstrip(".")
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a note of something measured (`codegen/notes.py`)."""
+        return self.path.parent.name in NOTES
 
     @property
     def is_whole(self) -> bool:
         """Whether its bytes have the written digest."""
+        if self.is_note:
+            return is_whole_note(self.path)
         try:
             wanted = self.path.with_suffix(".sha256").read_text().strip()
             return hashlib.sha256(self.path.read_bytes()).hexdigest() == wanted
@@ -42,6 +50,9 @@ def cache_entries(cache: KernelCache) -> Iterator[CacheEntry]:
             if path.suffix != ".sha256" and not path.name.endswith((".c", ".cu")):
                 state = path.stat()
                 found.append(CacheEntry(path, state.st_size, state.st_mtime))
+    for path in (path for kind in NOTES for path in cache.folder.glob(f"{kind}/*.json")):
+        state = path.stat()
+        found.append(CacheEntry(path, state.st_size, state.st_mtime))
     yield from sorted(found, key=lambda entry: entry.seconds)
 
 

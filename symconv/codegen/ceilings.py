@@ -22,7 +22,7 @@ from ..config import config
 from ..errors import BackendError
 from ..target import DEFAULT_CEILINGS, Ceilings, Rates
 from .kernel import Kernel
-from .notes import machine_facts, read_note, write_note
+from .notes import CEILINGS, machine_facts, read_note, write_note
 from .templates import render_kernel
 from .threads import default_threads
 from .toolchain import build
@@ -30,7 +30,6 @@ from .toolchain import build
 log = logging.getLogger("symconv.codegen")
 Array = np.ndarray[Any, Any]
 Call = Callable[[], float]
-KIND = "ceilings"
 _SUMS = 12  # independent sums: a multiply-and-add takes 4 to 5 cycles, and two start in each
 _ROUNDS = 400_000
 _SECONDS = 0.02
@@ -63,7 +62,7 @@ def copy_bandwidth(threads: int, nbytes: int, vector_bytes: int, seconds: float 
 @lru_cache(maxsize=16)
 def _ceilings(_cache_dir: str, _compiler: str, vector_bytes: int, threads: int) -> Ceilings:
     facts = {**machine_facts(), "measured": f"ceilings of {threads} threads, vectors of {vector_bytes} bytes"}
-    noted = _noted(read_note(KIND, facts))
+    noted = _noted(read_note(CEILINGS, facts))
     if noted is not None:
         return noted
     try:
@@ -74,7 +73,7 @@ def _ceilings(_cache_dir: str, _compiler: str, vector_bytes: int, threads: int) 
     if wrong:
         return _defaults(f"what was measured cannot be right: {wrong}")
     try:
-        write_note(KIND, facts, asdict(found))
+        write_note(CEILINGS, facts, asdict(found))
     except OSError as error:
         log.warning("the machine's ceilings are measured again by the next process: they cannot be kept (%s)", error)
     return found

@@ -22,6 +22,8 @@ from .threads import default_threads
 
 log = logging.getLogger("symconv.codegen")
 Facts = Mapping[str, str]
+CEILINGS, MEASURED = NOTES = ("ceilings", "measured")
+"""The kinds of notes, which are the names of their folders."""
 
 
 def machine_facts() -> dict[str, str]:
@@ -69,6 +71,15 @@ def write_note(kind: str, facts: Facts, values: Any) -> Path:
 def note_name(facts: Facts) -> str:
     """The name of the file that holds what was noted for these facts."""
     return _digest(json.dumps(sorted(facts.items())))[:40] + ".json"
+
+
+def is_whole_note(path: Path) -> bool:
+    """Whether a file is a note whose values are as they were written."""
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+        return bool(note["digest"] == _digest(json.dumps(note["values"])) and path.name == note_name(note["facts"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def _checked(text: str, facts: Facts) -> tuple[Any, str]:

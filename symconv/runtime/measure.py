@@ -25,7 +25,7 @@ from ..codegen.driver import CompiledProgram, Reference
 from ..codegen.elementwise import copy_kernel
 from ..codegen.implementation import AnyImplementation
 from ..codegen.kernel import Kernel, Operand, Problem
-from ..codegen.notes import machine_facts, read_note, write_note
+from ..codegen.notes import MEASURED, machine_facts, read_note, write_note
 from ..codegen.toolchain import build
 from ..config import config
 from ..errors import InternalError
@@ -34,7 +34,6 @@ from ..target import Target
 
 Array = np.ndarray[Any, Any]
 log = logging.getLogger("symconv.runtime")
-KIND = "measured"
 _SECONDS = 0.03  # for each candidate that is not much slower than the fastest
 _ROUNDS = (3, 40)
 _SAMPLE_SECONDS = 50e-6  # a shorter kernel is called several times for one sample
@@ -91,7 +90,7 @@ def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target,
     facts = {**machine_facts(), "problem": problem_text(asked), "operation": hashlib.sha256(repr(asked.op).encode()).hexdigest(),
              "threads": str(target.threads), "vectors": str(target.vector_bytes), "candidates": ", ".join(names),
              "state": ", ".join(f"i{position}" for position in sorted(still)) or "none"}
-    noted: Any = read_note(KIND, facts)
+    noted: Any = read_note(MEASURED, facts)
     if _is_answer(noted, names):
         return dict(noted)
     if noted is not None:
@@ -102,7 +101,7 @@ def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target,
     log.info("measured %s in %.2f s: %s", facts["problem"], time.perf_counter() - start,
              ", ".join(f"{name} {seconds * 1e3:.4g} ms" for name, seconds in found.items()))
     try:
-        write_note(KIND, facts, found)
+        write_note(MEASURED, facts, found)
     except OSError as error:
         log.warning("the times of %s are measured again by the next process: they cannot be kept (%s)", facts["problem"], error)
     return found

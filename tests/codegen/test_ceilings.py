@@ -41,7 +41,7 @@ def again(vector_bytes=32):
 
 
 def note(folder):
-    (path,) = (folder / ceilings.KIND).iterdir()
+    (path,) = (folder / ceilings.CEILINGS).iterdir()
     return path
 
 
@@ -72,8 +72,8 @@ def test_measured_once_and_read_by_the_next_process(folder, counted):
     assert len(counted) == 1
     assert again(64) == GOOD  # another vector width is another machine
     assert len(counted) == 2
-    assert len(list((folder / ceilings.KIND).iterdir())) == 2
-    assert (folder / ceilings.KIND).stat().st_mode & 0o77 == 0
+    assert len(list((folder / ceilings.CEILINGS).iterdir())) == 2
+    assert (folder / ceilings.CEILINGS).stat().st_mode & 0o77 == 0
 
 
 @pytest.mark.parametrize("harm", ["cut", "bytes", "changed", "foreign", "impossible", "fields"])
@@ -94,7 +94,7 @@ def test_a_note_that_cannot_be_believed_is_logged_and_made_anew(folder, counted,
         path.write_text(json.dumps(values))
     else:
         wrong = {"impossible": {**values["values"], "l2_bytes": 0}, "fields": {"speed": 1.0}}[harm]
-        notes.write_note(ceilings.KIND, values["facts"], wrong)
+        notes.write_note(ceilings.CEILINGS, values["facts"], wrong)
     with caplog.at_level(logging.WARNING):
         assert again() == GOOD
     assert len(counted) == 2
@@ -115,7 +115,7 @@ def test_where_measuring_fails_the_defaults_say_so(folder, monkeypatch, caplog, 
     assert (found.one, found.team) == (DEFAULT_CEILINGS.one, DEFAULT_CEILINGS.team)
     assert "measuring them failed" in found.reason
     assert "default ceilings" in caplog.text
-    assert not (folder / ceilings.KIND).exists()
+    assert not (folder / ceilings.CEILINGS).exists()
 
 
 @pytest.mark.parametrize("wrong", [Rates(math.nan, 1e10, 1e10, 1e10), Rates(5e9, 0.0, 1e10, 1e10), Rates(1.0, 1e10, 1e10, 1e10)])
@@ -164,3 +164,16 @@ def test_explain_says_what_it_reckons_with(folder, monkeypatch):
     machine = function.explain(as_dict=True)["machine"]
     assert machine["memory"] == DEFAULT_CEILINGS.rates(machine["threads"]).memory
     assert "cannot be right" in machine["reason"]
+
+
+def test_notes_are_listed_checked_and_cleared_with_the_cache(folder, counted):
+    from symconv.codegen.cache import current_cache
+    from symconv.codegen.cache_contents import broken_entries, cache_summary, clear_cache
+
+    again()
+    assert "1 ceilings" in cache_summary(current_cache())
+    assert broken_entries(current_cache()) == []
+    note(folder).write_text(note(folder).read_text().replace("fmas", "fmax"))
+    assert [entry.path for entry in broken_entries(current_cache())] == [note(folder)]
+    clear_cache(current_cache())
+    assert cache_summary(current_cache()) == "empty"

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "_SECONDS", 0.002)
     monkeypatch.setattr(measure, "_known", {})
     with sc.config.change(cache_dir=str(tmp_path / "kernels"), selection="measure"):
-        yield tmp_path / "kernels" / measure.KIND
+        yield tmp_path / "kernels" / measure.MEASURED
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_note_that_cannot_be_believed_is_logged_and_made_anew(timed, folder, c
         path.write_text(json.dumps({**note, "values": {**note["values"], names[0]: 1e-9}}))
     else:
         values = {"names": {"another": 1.0}, "infinite": {name: float("inf") for name in names}}[harm]
-        measure.write_note(measure.KIND, note["facts"], values)
+        measure.write_note(measure.MEASURED, note["facts"], values)
     forget()
     with caplog.at_level(logging.WARNING):
         assert choose() == expected
