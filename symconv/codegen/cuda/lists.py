@@ -10,9 +10,9 @@ from ..implementation import AnyImplementation
 @cache
 def cuda_table() -> dict[type[Op], tuple[AnyImplementation, ...]]:
     """The implementations of each op class that has any."""
-    from . import convolution, creation, elementwise, indexing, joining, matmul, pooling, reductions, softmax, subtensors
+    from . import arg_reductions, convolution, creation, elementwise, indexing, joining, matmul, pooling, reductions, softmax, subtensors
 
     table: dict[type[Op], tuple[AnyImplementation, ...]] = {}
-    for family in (elementwise, convolution, creation, indexing, joining, matmul, pooling, reductions, softmax, subtensors):
+    for family in (arg_reductions, elementwise, convolution, creation, indexing, joining, matmul, pooling, reductions, softmax, subtensors):
         table.update(family.IMPLEMENTATIONS)
     return table

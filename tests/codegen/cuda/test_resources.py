@@ -49,8 +49,8 @@ def _table(resources: dict[tuple[str, int], Resources]) -> str:
     assert nvrtc is not None
     names = sorted({name for name, _ in resources})
     width = max(map(len, names))
-    lines = [f"NVRTC {nvrtc.version[0]}.{nvrtc.version[1]}: registers/bytes of shared memory (from sm_90 on 1024 of them are the system's)"
-             "+bytes of local memory, where there is any",
+    lines = [f"NVRTC {nvrtc.version[0]}.{nvrtc.version[1]}: registers/bytes of shared memory (from sm_90 on 1024 of them are the "
+             "system's)+bytes of local memory",
              " ".join([" " * width, *(f"{f'sm_{arch}':>9}" for arch in ARCHITECTURES)])]
     for name in names:
         cells = [resources.get((name, arch)) for arch in ARCHITECTURES]
