@@ -58,7 +58,7 @@ def _kernel(op: ArgReduce, problem: Problem) -> CudaKernel:
     accesses = Accesses(nest, ["out0", "in0"], [result.dtype, x.dtype], 1, inner=[nest.rank - 1])
     name = f"sc_{op.kind}_{SUFFIXES[x.dtype]}_{nest.rank}d_{lanes}{'_long' if index == 'int64_t' else ''}"
     numbers = [*accesses.names, "n_out", "n_reduced"]
-    place = f"row[{accesses.offset(1, {axis: 'reduced' for axis in reduced})}]"
+    place = f"row[{accesses.offset(1, dict.fromkeys(reduced, 'reduced'))}]"
     source = render_cuda(
         "arg_reduction.cu.j2", name=name, summary=f"{op.kind} of {x.dtype}", threads=THREADS, lanes=lanes, index=index,
         unsigned=f"u{index}", sign=">" if op.kind == "argmax" else "<", is_float=dtypes.is_float(x.dtype),

@@ -10,9 +10,22 @@ from ..implementation import AnyImplementation
 @cache
 def cuda_table() -> dict[type[Op], tuple[AnyImplementation, ...]]:
     """The implementations of each op class that has any."""
-    from . import arg_reductions, convolution, creation, elementwise, indexing, joining, matmul, pooling, reductions, softmax, subtensors
+    from . import (
+        arg_reductions,
+        convolution,
+        creation,
+        elementwise,
+        indexing,
+        joining,
+        matmul,
+        pooling,
+        reductions,
+        softmax,
+        subtensors,
+    )
 
     table: dict[type[Op], tuple[AnyImplementation, ...]] = {}
-    for family in (arg_reductions, elementwise, convolution, creation, indexing, joining, matmul, pooling, reductions, softmax, subtensors):
+    for family in (elementwise, reductions, arg_reductions, softmax, matmul, convolution, pooling, indexing, subtensors, joining,
+                   creation):
         table.update(family.IMPLEMENTATIONS)
     return table
