@@ -4,6 +4,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..config import config
+from ..graph import Op
+from ..ops.convolution import Conv
+from ..ops.layout import Layout
 from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import (
@@ -38,6 +41,9 @@ DATA_CYCLES, RESULT_CYCLES = 9.5, 7.5
 """Cycles for each point of a tile and a vector of channels of the image, or of the result, their memory traffic counted in;
 measured at 56x56 pixels, 64 channels, batch 8."""
 
+BLOCKED_SHARE = 0.8
+"""What is left of those cycles where image and result lie in blocks of channels, and nothing is turned."""
+
 WEIGHT_SHARE = 0.5
 """Share of the time to copy the weights that is left where they are read while the products are made."""
 
@@ -71,6 +77,10 @@ class ConvWinograd(PixelConvolution):
         self.name = f"conv_winograd_{results}x{results}"
         self.points = (results + 2) ** 2
 
+    def serves(self, op: Op) -> bool:
+        """FPROP and DGRAD of plain tensors, FPROP in blocks of channels."""
+        return super().serves(op) or (isinstance(op, Conv) and op.kind is Kind.FPROP and op.layout is not None)
+
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, no dilation, and enough channels."""
         conv = conv_problem(problem)
@@ -84,6 +94,9 @@ class ConvWinograd(PixelConvolution):
         if conv.w_shape[2:] != (3, 3) or set(spec.stride + spec.dilation) != {1}:
             return f"it takes 3x3 filters without stride and dilation, not {conv}"
         geometry = make_geometry(conv)
+        lanes, layout = make_tile(dtype, target).lanes, conv.layout
+        if layout is not None and (layout != Layout(lanes, lanes) or geometry.rows % lanes or geometry.channels % lanes):
+            return f"it takes image and result both plain or both in blocks of {lanes} channels that are of one group, not {conv}"
         if max(spec.pad_lo + spec.pad_hi) > 2:
             return f"the padding {spec.pad_lo}, {spec.pad_hi} makes results of nothing but zeros, which would be rounded"
         if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
@@ -100,7 +113,7 @@ class ConvWinograd(PixelConvolution):
         tiles, panels = count_tiles(geometry, self.results), -(-geometry.rows // tile.columns)
         products = self.points * geometry.groups * geometry.channels * panels * tile.columns * tiles
         vectors = DATA_CYCLES * -(-geometry.channels // tile.lanes) + RESULT_CYCLES * -(-geometry.rows // tile.lanes)
-        transforms = self.points * geometry.groups * tiles * vectors
+        transforms = self.points * geometry.groups * tiles * vectors * (BLOCKED_SHARE if conv.layout else 1.0)
         weights = self.points * geometry.groups * geometry.channels * panels * tile.columns * tile.itemsize
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
         return ((2 if threads > 1 else 1) * START_SECONDS + compute_seconds(2 * products, "float32", target, PRODUCT_SHARE)
@@ -123,7 +136,8 @@ class ConvWinograd(PixelConvolution):
 
     def _name(self, problem: Problem, target: Target) -> str:
         kind, tile = conv_problem(problem).kind.value, make_tile("float32", target)
-        return f"sc_conv_{kind}_winograd_{self.results}x{self.results}_{tile.suffix}{epilogue_suffix(problem)}"
+        blocked = "_blocked" if conv_problem(problem).layout else ""
+        return f"sc_conv_{kind}_winograd_{self.results}x{self.results}{blocked}_{tile.suffix}{epilogue_suffix(problem)}"
 
     def _cut(self, problem: Problem, target: Target) -> _Cut:
         conv = conv_problem(problem)
@@ -142,7 +156,7 @@ class ConvWinograd(PixelConvolution):
         return render_kernel(
             "winograd.c.j2", function=self._name(problem, target), kind=conv_problem(problem).kind.value, tile=tile,
             m=self.results, n=transforms.size, depth=DEPTH, run=RUN_PIXELS // self.results, most_tiles=MOST_TILES,
-            turn=make_turn(tile.lanes),
+            turn=make_turn(tile.lanes), blocked=conv_problem(problem).layout is not None,
             epilogue=make_epilogue(problem, tile), taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
             data_lines=straight_line(transforms.data, "x{}", "y{}"),
             result_lines=straight_line(transforms.result, "x{}", "y{}"))

@@ -8,6 +8,7 @@ from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen.conv_blocked import ConvBlocked
 from symconv.codegen.conv_depthwise_blocked import ConvDepthwiseBlocked
+from symconv.codegen.conv_winograd import ConvWinograd
 from symconv.codegen.implementation import Implementation
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
@@ -52,14 +53,30 @@ DEPTHWISE = """
     n2 c8 w70 k8 s7 p3 g8 ncw8c
     n0 c8 h9 w9 k8 r3 s3 p1 g8 nchw8c
 """.strip().splitlines()
+WINOGRAD = """
+    n2 c8 h9 w9 k16 r3 s3 p1 nchw8c
+    n2 c64 h30 w41 k24 r3 s3 p1 nchw8c
+    n1 c24 h13 w29 k40 r3 s3 p0:2x1:0 flip nchw8c
+    n2 c32 h5 w70 k16 r3 s3 p2 g2 nchw8c
+    n1 c72 h7 w7 k8 r3 s3 nchw8c
+    n1 c8 h1 w1 k8 r3 s3 p1 nchw8c
+    n0 c8 h9 w9 k8 r3 s3 p1 nchw8c
+""".strip().splitlines()
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
+
+
+F32 = "float32"
+CLIPPED_RESIDUAL = Epilogue(ScalarProgram((F32,) * 3, (
+    Instruction("add", (0, 1), F32), Instruction("constant", (), F32, 0.0), Instruction("constant", (), F32, 6.0),
+    Instruction("clip", (3, 4, 5), F32), Instruction("add", (6, 2), F32)), (7,)), ("channel", "full"))
 
 
 def _implementation(conv: ConvProblem) -> Implementation:
     return ConvDepthwiseBlocked() if conv.spec.groups == conv.x_shape[1] > 1 else ConvBlocked()
 
 
-def _check(text: str, threads: int, vector_bytes: int = 32, epilogue: Epilogue | None = None) -> None:
+def _check(text: str, threads: int, vector_bytes: int = 32, epilogue: Epilogue | None = None,
+           implementation: Implementation | None = None) -> None:
     conv = ConvProblem.parse(f"fprop {text}")
     assert conv.layout is not None
     x, w, y = operands(conv)
@@ -72,10 +89,13 @@ def _check(text: str, threads: int, vector_bytes: int = 32, epilogue: Epilogue |
         along = bias.reshape(-1, *[1] * conv.spec.ndim)
         wanted, magnitude = np.clip(wanted + along, 0, 6) + residual, magnitude + abs(along) + abs(residual)
     image = np.ascontiguousarray(array_to_blocked(x, conv.layout.x))
-    (found,) = run_kernel(_implementation(conv), Conv(conv.kind, conv.spec, epilogue, layout=conv.layout), image, w, *extra,
-                          threads=threads, target=Target(threads=threads, vector_bytes=vector_bytes))
+    op = Conv(conv.kind, conv.spec, epilogue, layout=conv.layout)
+    (found,) = run_kernel(implementation or _implementation(conv), op, image, w, *extra, threads=threads,
+                          target=Target(threads=threads, vector_bytes=vector_bytes))
     found = array_from_blocked(found, conv.layout.y)
     assert (found.dtype, found.shape) == (conv.dtype, wanted.shape)
+    if implementation is not None:  # Winograd: a tile's errors are those of its largest pixel
+        magnitude = magnitude.max(initial=0)
     assert (abs(found - wanted) <= TOLERANCE[conv.dtype] * (magnitude + 1e-6)).all()
 
 
@@ -100,12 +120,22 @@ def test_narrow_vectors_have_narrow_blocks(text: str) -> None:
 
 @pytest.mark.parametrize("text", [DENSE[1], DENSE[2], DENSE[6], DENSE[17], DEPTHWISE[1], DEPTHWISE[6]])
 def test_epilogue(text: str) -> None:
-    dtype = "float32"
-    program = ScalarProgram((dtype,) * 3, (
-        Instruction("add", (0, 1), dtype), Instruction("constant", (), dtype, 0.0), Instruction("constant", (), dtype, 6.0),
-        Instruction("clip", (3, 4, 5), dtype), Instruction("add", (6, 2), dtype)), (7,))
     head, layout = text.strip().rsplit(" ", 1)
-    _check(f"{head} f32 {layout}", 2, epilogue=Epilogue(program, ("channel", "full")))
+    _check(f"{head} f32 {layout}", 2, epilogue=CLIPPED_RESIDUAL)
+
+
+@pytest.mark.parametrize("text", WINOGRAD)
+@pytest.mark.parametrize("results", [2, 4])
+def test_winograd(text: str, results: int) -> None:
+    head, layout = text.strip().rsplit(" ", 1)
+    for threads in (1, 2):
+        _check(f"{head} f32 {layout}", threads, implementation=ConvWinograd(results, 1))
+
+
+@pytest.mark.parametrize("text", WINOGRAD[1:4])
+def test_winograd_epilogue(text: str) -> None:
+    head, layout = text.strip().rsplit(" ", 1)
+    _check(f"{head} f32 {layout}", 2, epilogue=CLIPPED_RESIDUAL, implementation=ConvWinograd(4, 1))
 
 
 @pytest.mark.parametrize(("text", "layout", "reason"), [
