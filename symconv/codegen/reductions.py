@@ -35,7 +35,8 @@ from .templates import render_kernel
 WIDTH = 512  # columns that one task keeps accumulators for
 LANES = (32, 16, 16, 8)  # accumulators of each result, for one, two, … results: together they should fit the registers
 BLOCK = 256  # elements that are computed together before they are accumulated
-SHORT = 64  # reduced elements below which one accumulator is quickest
+SHORT = 16  # reduced elements below which one accumulator is quickest
+FEW_LANES = 8  # the least number of accumulators for each result
 PART_ELEMENTS = 32768
 MOST_TASKS = 64
 _STRAIGHT = frozenset({"constant", "cast", "add", "sub", "mul", "neg", "square", "abs"})  # vectorised together with lanes
@@ -133,7 +134,7 @@ class _Reduction:
     def __init__(self, program: ScalarProgram, nest: LoopNest, accumulations: Sequence[Accumulation],
                  problem: Problem) -> None:
         self.program, self.nest, self.accumulations, self.problem = program, nest, accumulations, problem
-        self.lanes = LANES[min(len(accumulations), len(LANES)) - 1]
+        self.lanes = _lanes(LANES[min(len(accumulations), len(LANES)) - 1], nest.sizes[-1])
         self.inner = nest.rank - 1
         self.is_column = nest.strides[0][-1] != 0
         self.reduced = [axis for axis in range(nest.rank) if nest.strides[0][axis] == 0]
@@ -240,6 +241,18 @@ class _Reduction:
         kept = ", ".join(dict.fromkeys(each.dtype for each in self.accumulations))
         return (f"{kinds} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: {loops}; "
                 f"accumulated in {kept}]")
+
+
+def _lanes(most: int, row: int) -> int:
+    """How many accumulators leave few elements of a row over (one sixteenth), for these are added one after the other.
+
+    >>> _lanes(32, 49), _lanes(32, 196), _lanes(16, 3136)
+    (16, 32, 16)
+    """
+    lanes = most
+    while lanes > FEW_LANES and row % lanes * 16 > row:
+        lanes //= 2
+    return lanes
 
 
 def finished(so_far: str, source: str, dtype: str) -> str:
