@@ -1,7 +1,7 @@
 """What a rule may ask: the graph at the start of the sweep, readers, constant values, the target."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -109,6 +109,7 @@ class Context:
         self.vocabulary = vocabulary or Vocabulary(graph)
         self.asked_readers = False
         self._stands_for: dict[Variable, Variable | None] = {}
+        self._shapes: dict[Callable[[Apply], bool], frozenset[tuple[int | None, ...]]] = {}
         self.declined: list[tuple[Apply, str]] = []
 
     def readers(self, variable: Variable) -> int | None:
@@ -177,6 +178,12 @@ class Context:
     def has_op(self, op_class: type[Op]) -> bool:
         """Whether the graph has a node of an op class."""
         return op_class in self._op_classes
+
+    def shapes_of(self, wanted: Callable[[Apply], bool]) -> frozenset[tuple[int | None, ...]]:
+        """The shapes of the first results of those nodes, at the start of the sweep, that a function says yes to."""
+        if wanted not in self._shapes:
+            self._shapes[wanted] = frozenset(node.outputs[0].type.shape for node in self.graph.nodes if wanted(node))
+        return self._shapes[wanted]
 
     def has_scalar(self, name: str) -> bool:
         """Whether the graph has an elementwise node of a scalar operation."""

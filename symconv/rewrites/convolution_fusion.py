@@ -27,7 +27,6 @@ from ..ops.epilogue import CHANNEL, FULL, Epilogue
 from ..ops.spec import Kind
 from .context import Context
 from .convolution_scale import channel_vector, without_epilogue
-from .convolution_spec import conv_of
 from .masks import is_read_by_all_users, masks_read_by
 from .programs import Place, ProgramBuilder, add_nodes, scalar_constant
 from .rule import Answer, Rule, Skip, rule
@@ -39,7 +38,7 @@ MAX_OPERANDS = 8
 @rule(Elementwise)
 def fuse_into_epilogue(node: Apply, context: Context) -> Answer:
     """f(conv(x, w), …) = conv(x, w) with the epilogue f"""
-    if not context.has_op(Conv):
+    if node.outputs[0].type.shape not in context.shapes_of(_takes_epilogue):  # which no rule of this phase changes
         return None
     cone = _cone(node, context)
     reason: Skip | None = None
@@ -89,11 +88,11 @@ def _conv_results(cone: list[Apply]) -> list[Variable]:
     """The results of convolutions that the cone reads and that have its shape."""
     shape = cone[0].outputs[0].type.shape
     read = dict.fromkeys(each for node in cone for each in node.inputs)
-    return [each for each in read if each.type.shape == shape and _takes_epilogue(conv_of(each))]
+    return [each for each in read if each.type.shape == shape and each.apply is not None and _takes_epilogue(each.apply)]
 
 
-def _takes_epilogue(conv: Apply | None) -> bool:
-    return conv is not None and isinstance(conv.op, Conv) and conv.op.kind is not Kind.WGRAD
+def _takes_epilogue(node: Apply) -> bool:
+    return isinstance(node.op, Conv) and node.op.kind is not Kind.WGRAD
 
 
 def _read_outside(result: Variable, cone: list[Apply], context: Context) -> str | None:
