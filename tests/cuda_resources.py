@@ -46,10 +46,10 @@ class Case:
 
     @property
     def problem(self) -> Problem:
-        """The op on contiguous operands."""
+        """The op on operands as the arrays lie; those of one repeated number count as contiguous."""
         types = [TensorType(array.dtype.name, array.shape) for array in self.inputs]
         outputs = self.op.infer_bound(types, {position: self.inputs[position] for position in self.op.value_inputs})
-        return Problem(self.op, tuple(Operand.contiguous(type.dtype, type.static_shape) for type in types),
+        return Problem(self.op, tuple(_operand(array) for array in self.inputs),
                        tuple(Operand.contiguous(type.dtype, type.static_shape) for type in outputs))
 
 
@@ -61,6 +61,12 @@ def launches(arch: int) -> Iterator[CudaKernel]:
             if implementation.serves(case.op) and implementation.refuse(case.problem, target) is None:
                 plan = implementation.build(case.problem, target)
                 yield from getattr(plan, "launches", ())
+
+
+def _operand(array: Array) -> Operand:
+    if not any(array.strides):
+        return Operand.contiguous(array.dtype.name, array.shape)
+    return Operand(array.dtype.name, array.shape, tuple(stride // array.itemsize for stride in array.strides))
 
 
 def _zeros(*shape: int, dtype: str = "float32") -> Array:
@@ -85,6 +91,8 @@ def _elementwise() -> Iterator[Case]:
         yield Case(FusedElementwise(_program(dtype, "mul", "add", "relu")), tuple(_zeros(*shape, dtype=dtype) for shape in shapes))
         yield Case(Elementwise("exp", dtype), (_zeros(4096, dtype=dtype),))
     yield Case(FusedElementwise(_program("float32", "sigmoid", "mul", "tanh", "softplus", "log1p")), (_zeros(4096), _zeros(4096)))
+    yield Case(Elementwise("add", "float32"), (np.zeros((64, 32), np.float32).T, _zeros(32, 64)))
+    yield Case(Elementwise("add", "float64"), (np.zeros((9, 64, 32)).transpose(0, 2, 1), np.zeros((64, 32)).T))
     yield Case(Elementwise("pow", "float32"), (_zeros(64, 49), _zeros(64, 1)))
     yield Case(Elementwise("sin", "float64"), (_zeros(4096, dtype="float64"),))
 

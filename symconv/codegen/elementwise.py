@@ -77,7 +77,7 @@ def elementwise_kernel(program: ScalarProgram, inputs: Sequence[Operand], output
     shape = outputs[0].shape
     operands = (*outputs, *inputs)
     nest = collapse(shape, [broadcast_strides(operand, shape) for operand in operands])
-    loops = _ElementwiseLoops(program, nest, _tile_axis(nest, len(outputs), operands))
+    loops = _ElementwiseLoops(program, nest, tile_axis_of(nest, len(outputs), operands))
     context = loops.context(target)
     name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{'_tiled' if loops.is_tiled else ''}"
     source = render_kernel("elementwise.c.j2", name=name, sizes=loops.accesses.names, **context)
@@ -110,7 +110,7 @@ def contiguous_pairs(inputs: Sequence[Operand], outputs: Sequence[Operand]) -> t
                  and dtypes.itemsize(operand.dtype) == dtypes.itemsize(output.dtype))
 
 
-def _tile_axis(nest: LoopNest, n_outputs: int, operands: Sequence[Operand]) -> int | None:
+def tile_axis_of(nest: LoopNest, n_outputs: int, operands: Sequence[Operand]) -> int | None:
     """The loop along which inputs lie that are far apart in the innermost one; None where there is no such input."""
     for operand, strides in zip(operands[n_outputs:], nest.strides[n_outputs:], strict=True):
         if nest.rank < 2 or nest.sizes[-1] < 4 or abs(strides[-1]) * dtypes.itemsize(operand.dtype) < _LINE_BYTES // 2:

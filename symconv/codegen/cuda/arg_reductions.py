@@ -17,8 +17,8 @@ from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..reductions import reduction_nest
 from ..scalar_printer import compute_type, load, storage_type
-from .elementwise import index_type
 from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .looping import index_type
 from .printing import render_cuda
 
 THREADS = 256

@@ -14,17 +14,16 @@ from ...ops.elementwise import Elementwise
 from ...ops.fused import FusedElementwise
 from ...ops.scalar import ScalarProgram
 from ...target import Target
-from ..access import Accesses
-from ..elementwise import contiguous_pairs, label, program_of
-from ..helpers import SUFFIXES
+from ..elementwise import contiguous_pairs, program_of, tile_axis_of
 from ..implementation import AnyImplementation
 from ..kernel import Operand, Problem
 from ..loops import LoopNest, broadcast_strides, collapse
-from ..scalar_printer import compute_type, load, storage_type, stored
-from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
-from .printing import print_cuda_program, render_cuda
+from ..scalar_printer import storage_type
+from .elementwise_tiled import tiled_kernel
+from .kernel import CudaImplementation, CudaKernel, LaunchPlan
+from .looping import THREADS, Loops
+from .printing import render_cuda
 
-THREADS = 256
 _VECTOR_BYTES = 16
 _WIDEST = 8  # elements of one thread, for kernels with few operands
 _PARAMETER_BYTES = 4000  # CUDA allows 4096 for all arguments of a kernel
@@ -63,7 +62,8 @@ def elementwise_plan(program: ScalarProgram, inputs: Sequence[Operand], outputs:
     if outputs[0].size == 0:
         return LaunchPlan(())
     nest = collapse(outputs[0].shape, [broadcast_strides(operand, outputs[0].shape) for operand in operands])
-    kernel = _Elementwise(program, nest).kernel()
+    tile_axis = tile_axis_of(nest, len(outputs), operands)
+    kernel = _Elementwise(program, nest).kernel() if tile_axis is None else tiled_kernel(program, nest, tile_axis)
     return LaunchPlan((kernel,), in_place=contiguous_pairs(inputs, outputs), flops=nest.total * len(program.body),
                       bytes=sum(operand.nbytes for operand in operands))
 
@@ -74,32 +74,20 @@ def copy_plan(operand: Operand) -> LaunchPlan:
     return elementwise_plan(ScalarProgram((operand.dtype,), (), (0,)), (operand,), (result,))
 
 
-def index_type(nest: LoopNest, slack: int = 1 << 16) -> str:
-    """int32_t where every element and every place that a thread may look at is counted by it, else int64_t."""
-    reach = max(sum(abs(stride) * (size - 1) for stride, size in zip(each, nest.sizes, strict=True)) for each in nest.strides)
-    return "int32_t" if max(reach, nest.total) + slack < 2**31 else "int64_t"
-
-
-class _Elementwise:
+class _Elementwise(Loops):
     """One kernel in the making."""
 
     def __init__(self, program: ScalarProgram, nest: LoopNest) -> None:
-        self.program, self.nest = program, nest
-        self.n_outputs = len(program.outputs)
-        self.types = [*program.output_dtypes, *program.inputs]
-        names = [f"out{number}" for number in range(self.n_outputs)] + [f"in{number}" for number in range(len(program.inputs))]
-        self.accesses = Accesses(nest, names, self.types, self.n_outputs, inner=[-1])
-        self.index = index_type(nest)
+        super().__init__(program, nest)
         self.width = self._width()
 
     def kernel(self) -> CudaKernel:
         """The launch."""
         n_vectors = -(-self.nest.total // self.width)
-        name = (f"sc_{label(self.program)}_{SUFFIXES[self.types[0]]}_{self.nest.rank}d_v{self.width}"
-                f"{'_long' if self.index == 'int64_t' else ''}")
+        name = self.name(f"v{self.width}")
         source = render_cuda("elementwise.cu.j2", name=name, **self._context())
-        scalars = tuple(Scalar(self.index[:-2], value) for value in (*self.accesses.values, self.nest.total))
-        return CudaKernel(name, source, (-(-n_vectors // THREADS), 1, 1), (THREADS, 1, 1), tuple(range(len(self.types))), scalars)
+        return CudaKernel(name, source, (-(-n_vectors // THREADS), 1, 1), (THREADS, 1, 1), tuple(range(len(self.types))),
+                          self.scalars(self.nest.total))
 
     def _width(self) -> int:
         """Elements of one thread: 16 bytes of the widest operand, fewer for many operands; rows are whole multiples of it."""
@@ -110,19 +98,13 @@ class _Elementwise:
         return width
 
     def _context(self) -> dict[str, object]:
-        sizes = self.accesses.sizes
-        reads = [line for array in range(self.n_outputs, len(self.types)) for line in self._read(array)]
-        values = [self._value(array) for array in range(self.n_outputs, len(self.types))]
-        printed = print_cuda_program(self.program, [f"x{number}" for number in range(len(values))])
-        pointers = [f"sc_global<{'' if array < self.n_outputs else 'const '}{storage_type(dtype)}> {self.accesses.arrays[array]}"
-                    for array, dtype in enumerate(self.types)]
-        numbers = [f"{self.index} {name}" for name in (*self.accesses.names, "total")]
-        results = [{"number": number, "type": storage_type(dtype), "value": stored(dtype, value)}
-                   for number, (dtype, value) in enumerate(zip(self.program.output_dtypes, printed.outputs, strict=True))]
+        sizes, printed = self.accesses.sizes, self.printed()
+        results = [{"number": number, "type": type_, "value": value} for number, type_, value in self.stores(printed)]
         outer = [{"index": f"i{axis}", "size": sizes[axis]} for axis in reversed(range(self.nest.rank - 1))]
-        return {"summary": self._summary(), "parameters": [*pointers, *numbers], "index": self.index,
-                "unsigned": f"u{self.index}", "outer": outer, "inner": sizes[-1], "width": self.width, "threads": THREADS,
-                "reads": reads, "body": [*values, *printed.lines], "results": results}
+        return {"summary": self.summary({0: "repeated", 1: "contiguous"}), "parameters": self.parameters("total"),
+                "index": self.index, "unsigned": f"u{self.index}", "outer": outer, "inner": sizes[-1], "width": self.width,
+                "threads": THREADS, "reads": [line for array in self.reads for line in self._read(array)],
+                "body": [*(self.value(array, self._held(array)) for array in self.reads), *printed.lines], "results": results}
 
     def _place(self, array: int, with_inner: bool) -> str:
         indexes = {axis: f"i{axis}" for axis in range(self.nest.rank - 1)} | ({self.nest.rank - 1: "i"} if with_inner else {})
@@ -146,17 +128,9 @@ class _Elementwise:
         bytes_ = self.width * dtypes.itemsize(self.types[array])
         return f"sc_is_aligned({self.accesses.arrays[array]}, {bytes_})"
 
-    def _value(self, array: int) -> str:
-        number, dtype = array - self.n_outputs, self.types[array]
-        place = f"v{number}.values[lane]" if self.accesses.steps[array][-1] else f"s{number}"
-        return f"const {compute_type(dtype)} x{number} = {load(dtype, place)};"
-
-    def _summary(self) -> str:
-        text = str(self.program) if 0 < len(self.program.body) <= 12 else label(self.program)
-        kinds = {0: "repeated", 1: "contiguous"}
-        arrays = [f"{name} {dtype} {kinds.get(strides[-1], 'strided')}" for name, dtype, strides
-                  in zip(self.accesses.arrays[:12], self.types, self.nest.strides, strict=False)]
-        return f"{text}   [{', '.join(arrays)}{', …' if len(self.types) > 12 else ''}]"
+    def _held(self, array: int) -> str:
+        number = array - self.n_outputs
+        return f"v{number}.values[lane]" if self.accesses.steps[array][-1] else f"s{number}"
 
 
 _GENERATED = (CudaElementwise(),)

@@ -23,8 +23,8 @@ from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..reductions import Accumulation, accumulation_of, finished, reduction_nest
 from ..scalar_printer import compute_type, literal, load, storage_type
-from .elementwise import index_type
 from .kernel import WORKSPACE, CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .looping import index_type
 from .printing import print_cuda_program, render_cuda
 
 THREADS = 256

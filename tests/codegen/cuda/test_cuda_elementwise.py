@@ -141,3 +141,47 @@ def test_more_operands_than_arguments_are_refused():
     operand = Operand.contiguous("float32", (2, 2, 2))
     problem = Problem(FusedElementwise(program), (operand,) * 200, (operand,))
     assert "of which CUDA allows 4096" in (IMPLEMENTATION.refuse(problem, TARGET) or "")
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_transposed_inputs_are_read_through_tiles(checked):
+    x, y, z = normal(70, 45), normal(45, 70), normal(45, 1)
+    check(x.T, y, z, checked=checked)
+    check(x.T, x.T[::-1], y[:, ::-1], checked=checked)
+    check(x.T[:, ::2], y[:, ::2], z, checked=checked)
+    images = normal(2, 9, 8, 40)  # NHWC read as NCHW
+    check(images.transpose(0, 3, 1, 2), normal(40, 1, 1), normal(2, 40, 9, 8), checked=checked)
+    check(normal(5, 4).T, normal(4, 5), normal(1))
+
+
+def test_which_kernel_reads_transposed_inputs():
+    def name(*strides):
+        operands = [Operand("float32", (64, 64), each) for each in strides]
+        return elementwise_plan(FUSED.program, operands, [Operand.contiguous("float32", (64, 64))]).launches[0].name
+
+    assert name((1, 64), (64, 1), (0, 1)).endswith("tiled1")
+    assert name((1, 64), (1, 64), (1, 64)).endswith("tiled3")
+    assert name((64, 1), (64, 1), (0, 1)).endswith("v4")
+
+
+def test_tiles_stay_within_shared_memory():
+    program = ScalarProgram(("float64",) * 9, tuple(Instruction("add", (last, number), "float64") for number, last
+                                                    in enumerate((0, 9, 10, 11, 12, 13, 14, 15), start=1)), (16,))
+    arrays = [np.random.default_rng(number).normal(size=(40, 50)) for number in range(9)]
+    (found,) = run(IMPLEMENTATION, FusedElementwise(program), *(array.T for array in arrays))
+    np.testing.assert_allclose(found, sum(array.T for array in arrays), rtol=1e-13, atol=1e-13)
+
+
+def test_numbers_of_the_program_are_arguments():
+    def program(rate):
+        body = (Instruction("constant", (), "float32", rate), Instruction("mul", (0, 1), "float32"))
+        return ScalarProgram(("float32",), body, (2,))
+
+    x = normal(10)
+    sources = set()
+    for rate in (0.01, 3e-4):
+        (found,) = run(IMPLEMENTATION, FusedElementwise(program(rate)), x)
+        np.testing.assert_array_equal(found, x * np.float32(rate))
+        operand = Operand.contiguous("float32", (10,))
+        sources.add(elementwise_plan(program(rate), [operand], [operand]).launches[0].source)
+    assert len(sources) == 1
