@@ -19,21 +19,26 @@ def prepared_first(steps: Sequence[Step], storages: dict[Variable, Storage], upd
     changing = {storages[leaf] for leaf in updated if leaf in storages}
     still = {storage for storage in storages.values() if storage.kind == "shared"} - changing
     made: set[Storage] = set()
+    from_state = set(still)
     for step in steps:
-        step.is_prepared = _can_be_prepared(step, still, made)
+        step.is_prepared = _can_be_prepared(step, from_state, made)
         if step.is_prepared:
-            made.update(place.storage for place in step.writes)
+            written = {place.storage for place in step.writes}
+            made |= written
+            if any(place.storage in from_state for place in step.reads):
+                from_state |= written
     _keep(steps, made)
     return [step for step in steps if step.is_prepared] + [step for step in steps if not step.is_prepared]
 
 
-def _can_be_prepared(step: Step, still: set[Storage], made: set[Storage]) -> bool:
+def _can_be_prepared(step: Step, from_state: set[Storage], made: set[Storage]) -> bool:
+    """Whether a step reads only constants, state at rest and what prepared steps made; of constants alone, only small results."""
     reads = {place.storage for place in step.reads}
-    if step.can_fail or not all(storage.kind == "constant" or storage in still or storage in made for storage in reads):
+    if step.can_fail or not all(storage.kind == "constant" or storage in from_state or storage in made for storage in reads):
         return False
     if any(place.storage.kind != "temporary" for place in step.writes):
         return False
-    return bool(reads & still) or sum(place.storage.nbytes for place in step.writes) <= _MOST_CONSTANT_BYTES
+    return bool(reads & from_state) or sum(place.storage.nbytes for place in step.writes) <= _MOST_CONSTANT_BYTES
 
 
 def _keep(steps: Sequence[Step], made: set[Storage]) -> None:

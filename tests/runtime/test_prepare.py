@@ -6,6 +6,7 @@ import pytest
 
 import symconv as sc
 import symconv.tensor as T
+from symconv.tensor import nnet
 
 
 @pytest.fixture
@@ -79,3 +80,14 @@ def test_every_shape_has_its_own_preparation(scaled):
     state.set_value(np.full((3, 4), np.log(2), "float32"))
     np.testing.assert_allclose(function(X), 6)
     np.testing.assert_allclose(function(wide), 6)
+
+
+def test_a_large_result_made_from_prepared_ones_is_prepared_too():
+    """Winograd weights of weights that batch normalisation has scaled: the second step does not read the state itself."""
+    size = 2100  # 17.6 MB: more than what is kept of constants alone
+    a = sc.shared(np.linspace(0, 1, 2 * size, dtype="float32").reshape(size, 2), shape=(size, 2))
+    x = T.tensor("x", "float32", (size,))
+    function = sc.compile([x], (nnet.softmax(T.dot(a, a.T)) * x).sum())
+    function(np.ones(size, "float32"))
+    assert function.programs[0].n_prepared == 2
+    assert function(np.ones(size, "float32")) == pytest.approx(size, rel=1e-4)
