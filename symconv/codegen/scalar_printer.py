@@ -89,25 +89,32 @@ def _integer_literal(number: int, dtype: str) -> str:
 
 
 _LARGEST_LITERAL = 2
+_PLAIN = frozenset(("add", "sub", "mul", "true_div"))
 
 
 def run_time_constants(program: ScalarProgram) -> dict[int, float]:
     """The constants that a kernel takes as run-time numbers, by the number of their value.
 
     A learning rate, or one over the number of elements, is another number for another batch size and needs no other kernel.  Whole
-    numbers and halves up to 2 stay in the source, where the compiler can make something of them.
+    numbers and halves up to 2 stay in the source, where the compiler can make something of them; so does what is compared or
+    chosen (the limits of a clip), for loops with choices between unknown numbers are not vectorised.
 
     >>> body = (Instruction("constant", (), "float32", 0.01), Instruction("mul", (0, 1), "float32"))
     >>> run_time_constants(ScalarProgram(("float32",), body, (2,)))
     {1: 0.01}
     """
-    found = {}
+    found, fixed = {}, _used_in_choices(program)
     for number, step in enumerate(program.body, len(program.inputs)):
-        if step.op == "constant" and step.dtype in ("float32", "float64") and step.value is not None:
+        if number not in fixed and step.op == "constant" and step.dtype in ("float32", "float64") and step.value is not None:
             value = float(step.value)
             if math.isfinite(value) and not (abs(value) <= _LARGEST_LITERAL and (2 * value).is_integer()):
                 found[number] = value
     return found
+
+
+def _used_in_choices(program: ScalarProgram) -> set[int]:
+    """The values that something else than plain arithmetic reads, or that are outputs."""
+    return {number for step in program.body if step.op not in _PLAIN for number in step.args} | set(program.outputs)
 
 
 def print_program(program: ScalarProgram, inputs: Sequence[str], prefix: str = "",
@@ -149,11 +156,31 @@ def _arithmetic(op: str, arguments: Sequence[str], dtype: str) -> str:
     if op in _INFIX:
         both = f"{arguments[0]} {_INFIX[op]} {arguments[1]}"
         return f"{narrow}({both})" if narrow else both
+    if op in ("maximum", "minimum", "clip") and not narrow:
+        return _limited(op, arguments, suffix)
     if op in _SPECIAL:
         return _SPECIAL[op](arguments, f, suffix, narrow)
     if op in _HELPERS:
         return f"sc_{op}_{suffix}({', '.join(arguments)})"
     return f"{_LIBRARY[op]}{f}({', '.join(arguments)})"
+
+
+def _limited(op: str, arguments: Sequence[str], suffix: str) -> str:
+    """The larger or smaller of floats; against a number that is no NaN one comparison does (NaN fails it and stays)."""
+    if op == "clip":
+        value, low, high = arguments
+        if not _is_number(high) or not _is_number(low):
+            return f"sc_minimum_{suffix}(sc_maximum_{suffix}({value}, {low}), {high})"
+        return f"{value} <= {low} ? {_limited('minimum', [low, high], suffix)} : {_limited('minimum', [value, high], suffix)}"
+    value, limit = arguments
+    if not _is_number(limit):
+        return f"sc_{op}_{suffix}({value}, {limit})"
+    return f"({value} {'<=' if op == 'maximum' else '>='} {limit} ? {limit} : {value})"
+
+
+def _is_number(text: str) -> bool:
+    """Whether the C text of a float is a literal, and not NaN."""
+    return text.lstrip("(-")[0].isdigit() or text.strip("(-)") == "INFINITY"
 
 
 Printer = Callable[[Sequence[str], str, str, str], str]
