@@ -28,6 +28,12 @@ _TASK_PANELS = 12
 _FIRST_CACHE = 20 * 1024
 """Bytes of the first cache that panels may take together."""
 
+_WEIGHTS_CACHE = 192 * 1024
+"""Bytes of the second cache that weights may take, beside the panels."""
+
+_FEW_TILES = 6
+"""Register tiles of rows up to which a 1x1 kernel's pixels are read where they lie: copying them would pay only for more."""
+
 _LEAST_PIXELS = 128
 """Pixels from which on FPROP's weights are brought into tiles: with fewer, it would cost training as much as products gain."""
 
@@ -37,6 +43,9 @@ LINE_SECONDS, PLAIN_LINE_SECONDS = 28.0e-9, 5.0e-9
 PATCH_SECONDS = 0.45e-9
 """What 4 bytes of a patch cost to copy. This and what is above: measured with 1x1, 3x3 and 7x7 filters, batch 1 and 8
 (benchmarks/conv_choice.py)."""
+
+WEIGHT_CYCLES, PACK_CYCLES = 0.3, 12.0
+"""Cycles that a row's weight and a panel's row of the packed image take more for each task that needs them."""
 
 SCATTER_SECONDS = 4.0e-9
 """What an element of the result costs more where a stride's phases are stored one after the other, measured the same way."""
@@ -88,11 +97,12 @@ class ConvGemm(PixelConvolution):
         block = make_block(tile)
         name = f"sc_conv_{conv.kind.value}_gemm_{tile.suffix}{epilogue_suffix(problem)}"
         source = render_kernel("conv_gemm.c.j2", function=name, kind=conv.kind.value, tile=tile, block=block,
-                               epilogue=make_epilogue(problem, tile), task_panels=_TASK_PANELS, first_cache=_FIRST_CACHE)
-        panels, runs, scratch = _scratch(geometry, tile, block)
+                               epilogue=make_epilogue(problem, tile), task_panels=_TASK_PANELS, first_cache=_FIRST_CACHE,
+                               weights_cache=_WEIGHTS_CACHE, few_tiles=_FEW_TILES)
+        panels, pieces, scratch = _scratch(geometry, tile, block, conv.kind)
         taps = align(TAP_BYTES * geometry.taps)
-        numbers = (*geometry.numbers, target.threads, panels, runs, scratch, taps, int(conv.flops < PARALLEL_FLOPS),
-                   int(_tiles_weights(geometry, conv.kind)))
+        numbers = (*geometry.numbers, target.threads, panels, pieces, scratch, taps, int(conv.flops < PARALLEL_FLOPS),
+                   int(_tiles_weights(geometry, conv.kind)), *choose_tasks(geometry, tile, conv.kind, target.threads))
         return Kernel(name, source, numbers, taps + scratch * target.threads, flops=conv.flops, bytes=minimal_bytes(problem))
 
 
@@ -103,12 +113,40 @@ def _tiles_weights(geometry: Geometry, kind: Kind) -> bool:
     return kind is Kind.DGRAD or geometry.pixels >= _LEAST_PIXELS
 
 
-def _scratch(geometry: Geometry, tile: GemmTile, block: GemmBlock) -> tuple[int, int, int]:
-    """Elements of a thread's panels, its runs, and the bytes of both."""
-    panels = align((_TASK_PANELS * tile.columns * block.depth + tile.columns) * tile.itemsize)
+def choose_tasks(geometry: Geometry, tile: GemmTile, kind: Kind, threads: int) -> tuple[int, int]:
+    """Into how many parts panels and rows are cut.
+
+    Each task packs its own panels and reads its own weights, so few parts mean less work; but a thread that comes late, or gets the
+    last task, keeps the others waiting for half a task on average.
+    """
+    phase = math.prod(-(-size // step) for size, step in zip(geometry.outside, geometry.stride, strict=True))
+    pixels = geometry.batch * phase if kind is Kind.DGRAD else geometry.pixels
+    panels, tiles = max(1, -(-pixels // tile.columns)), max(1, -(-geometry.rows // tile.rows))
+    products = panels * tiles * tile.rows
+    fewest = -(-panels // _TASK_PANELS)
+
+    def cycles(parts: tuple[int, int]) -> float:
+        """For each step of depth, a thread's share left aside."""
+        columns, rows = parts
+        tasks = geometry.groups * columns * rows
+        uneven = -(-tasks // threads) * threads / tasks - 1
+        largest = -(-panels // columns) * -(-tiles // rows) * tile.rows
+        waiting = products * uneven + largest * threads / 2 if threads > 1 else 0.0
+        return waiting + WEIGHT_CYCLES * columns * tiles * tile.rows + PACK_CYCLES * rows * panels
+
+    most_columns, most_rows = min(panels, fewest + 16 * threads), max(1, min(tiles // 3, 16))
+    return min(((columns, rows) for columns in range(fewest, most_columns + 1) for rows in range(1, most_rows + 1)), key=cycles)
+
+
+def _scratch(geometry: Geometry, tile: GemmTile, block: GemmBlock, kind: Kind) -> tuple[int, int, int]:
+    """Elements of a thread's panels, its pieces of rows, and the bytes of both."""
+    panels = align(_TASK_PANELS * (block.depth + 1) * tile.columns * tile.itemsize)
     taps = min(geometry.taps, block.depth)
-    runs = taps * tile.columns
-    return panels // tile.itemsize, runs, align(panels + runs * RUN_BYTES + (taps + 1) * 8)
+    columns = _TASK_PANELS * tile.columns
+    width = max(1, geometry.outside[2] // (geometry.stride[2] if kind is Kind.DGRAD else 1))
+    runs = 3 * (columns // width + 2) + 1  # a row of pixels: padding, image, padding
+    pieces = taps * min(columns, runs + _TASK_PANELS)
+    return panels // tile.itemsize, pieces, align(panels + pieces * RUN_BYTES + (taps + 1) * 8)
 
 
 def _packing_seconds(geometry: Geometry, tile: GemmTile, patches: int, backward: bool) -> float:
