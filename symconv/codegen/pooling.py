@@ -14,6 +14,7 @@ from typing import Any, cast
 from .. import dtypes
 from ..errors import InternalError
 from ..graph import Op
+from ..ops.blocked_pooling import BlockedPool
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..target import Target
 from .boxes import scalar_type
@@ -67,6 +68,34 @@ class PoolRows(_Pooling):
         is_max = pool.mode == "max"
         return {"accumulator": scalar_type(dtype) if is_max else _sum_type(dtype),
                 "initial": _least(dtype) if is_max else "0", **_written_out(pool, True)}
+
+
+class PoolBlocks(_Pooling):
+    """`BlockedPool`: lanes are the channels of a block."""
+
+    name = "pool_blocks"
+    template = "pool_blocks.c.j2"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only float32 and float64."""
+        dtype = problem.outputs[0].dtype
+        return None if dtype in ("float32", "float64") else f"it pools float32 and float64, not {dtype}"
+
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; the lanes of a vector are those of a block."""
+        pool, x, y = self.parts(problem)
+        lanes = problem.inputs[0].shape[-1]
+        name = f"sc_pool_blocks_of_{lanes}_{_configuration(pool, x.dtype)}"
+        source = render_kernel(self.template, function=name, problem=f"{problem.op} of {x.dtype}, sizes at run time", lanes=lanes,
+                               initial=_least(x.dtype) if pool.mode == "max" else "0", bits=f"int{8 * dtypes.itemsize(x.dtype)}_t",
+                               elements=(), **_common(pool, x.dtype))
+        return Kernel(name, source, _sizes(pool, x.shape, y.shape), flops=y.size * lanes * math.prod(pool.window),
+                      bytes=sum(operand.nbytes for operand in (*problem.outputs, *problem.inputs)))
+
+    def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
+        """Image and result without the axis of lanes."""
+        x, y = (Operand.contiguous(each.dtype, each.shape[:-1]) for each in (problem.inputs[0], problem.outputs[0]))
+        return cast(BlockedPool, problem.op).pool, x, y
 
 
 class MaxPoolScatter(_Pooling):
@@ -184,6 +213,7 @@ _KERNEL_NAMES: dict[type[Op], str] = {Pool: "pool", MaxPoolGrad: "pool_grad", Ma
                                       AveragePoolGrad: "pool_grad"}
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {
     Pool: (PoolRows(),),
+    BlockedPool: (PoolBlocks(),),
     MaxPoolGrad: (MaxPoolScatter(),),
     MaxPoolGather: (MaxPoolPick(),),
     AveragePoolGrad: (AveragePoolSpread(),),

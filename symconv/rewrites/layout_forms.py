@@ -2,6 +2,7 @@
 
     conv(x, w)       = from_blocked(conv'(to_blocked(x), w))          conv' with a layout; x plain if its channels do not divide
     f(x, v, …)       = from_blocked(f(to_blocked(x), v', …))          elementwise; v' is v with its channel axis split
+    pool(x)          = from_blocked(pool'(to_blocked(x)))             windows over all spatial axes
     reduce(x)        = reshape(reduce'(to_blocked(x)))                over all spatial axes, with or without batch and channels
 """
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..graph import Apply, TensorType, Variable, apply_op
+from ..ops.blocked_pooling import BlockedPool
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
 from ..ops.epilogue import FULL
 from ..ops.layout import Layout, blocked_shape, to_blocked
+from ..ops.pooling import Pool
 from ..ops.reductions import Reduce
 from ..ops.shape import dimshuffle, reshape
 from ..ops.spec import Kind
@@ -46,6 +49,8 @@ class Form:
         if isinstance(op, Conv):
             inputs = [blocked[each] if each in self.images else each for each in self.node.inputs]
             return apply_op(conv_in_blocks(op, self.block, self.node.inputs[0] in self.images), *inputs)
+        if isinstance(op, Pool):
+            return apply_op(BlockedPool(op), blocked[self.images[0]])
         result = self.node.outputs[0]
         return apply_op(op, *(blocked[each] if each in self.images else operand_in_blocks(each, result, self.block)
                               for each in self.node.inputs))
@@ -58,6 +63,8 @@ def find_form(node: Apply, block: int) -> Form | None:
     if isinstance(node.op, Elementwise):
         shape = node.outputs[0].type.shape
         return Form(node, block, tuple(dict.fromkeys(each for each in node.inputs if each.type.shape == shape)))
+    if isinstance(node.op, Pool) and node.op.rank == node.inputs[0].ndim - 2:
+        return Form(node, block, (node.inputs[0],))
     if isinstance(node.op, Conv) and node.op.kind is Kind.FPROP and node.op.layout is None:
         read = node.inputs[:1] if divides(node.inputs[0], block) else []
         operands = node.op.epilogue.operands if node.op.epilogue is not None else ()

@@ -66,6 +66,12 @@ def _odd_channels(x: Variable) -> Variable:
     return _conv(nnet.relu(_conv(_conv(x, 8), 12)), 16)
 
 
+def _pools(x: Variable) -> Variable:
+    h = nnet.max_pool_2d(nnet.relu(_conv(x, 16)), 3, 2, 1)
+    both = nnet.average_pool_2d(h, 2, 1, 1) * nnet.max_pool_2d(h, 4, 1, 2)
+    return _conv(nnet.max_pool_2d(h, (2, 3), (2, 1)), 8).sum(axis=(2, 3)) + both.sum(axis=(2, 3))[:, :8]
+
+
 def _gate(x: Variable) -> Variable:
     h = _conv(x, 16)
     gate = nnet.sigmoid(_conv(nnet.relu(_conv(h.mean(axis=(2, 3), keepdims=True), 8, size=1)), 16, size=1))
@@ -74,7 +80,7 @@ def _gate(x: Variable) -> Variable:
 
 GRAPHS: list[tuple[Callable[[Variable], Variable], tuple[int, ...]]] = [
     (_residual, (2, 3, 13, 14)), (_several_readers, (2, 3, 9, 9)), (_reductions, (2, 3, 8, 9)), (_odd_channels, (2, 8, 7, 7)),
-    (_gate, (2, 16, 8, 8)), (lambda x: nnet.relu(_conv(x, 16)).sum(axis=2), (2, 3, 40))]
+    (_pools, (2, 3, 15, 13)), (_gate, (2, 16, 8, 8)), (lambda x: nnet.relu(_conv(x, 16)).sum(axis=2), (2, 3, 40))]
 
 
 @pytest.mark.parametrize(("build", "shape"), GRAPHS)
