@@ -1,12 +1,15 @@
 """Planted faults of every kind: the emulator finds each, says where, and the process goes on."""
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from symconv.codegen.cuda.emulator import EmulatorFault, launch_on_arrays
 from symconv.codegen.cuda.kernel import CudaKernel, Scalar
-from symconv.errors import InternalError
+from symconv.config import config
+from symconv.errors import BackendError, InternalError
 
 BLOCK_SUM = """#include "symconv.cuh"
 extern "C" __global__ void __launch_bounds__(128) sc_block_sum(sc_global<float> out, sc_global<const float> x, int32_t n) {
@@ -122,6 +125,39 @@ def test_a_kernel_that_never_ends_is_given_up():
     found = fault("i += blockDim.x", "i += 0", seconds=0.5)
     assert "has not ended after" in found.what
     assert found.line == 5
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_loop_that_touches_nothing_is_given_up_too(checked):
+    forever = "float sum = 0.0f; volatile int turns = 0; while (turns >= 0) turns = 1;"
+    found = fault("float sum = 0.0f;", forever, checked, seconds=0.3)
+    assert "has not ended after" in found.what
+    np.testing.assert_allclose(run()[0], run(checked=False)[0])
+
+
+def test_launches_from_several_threads():
+    wanted = run()[0]
+
+    def some(checked):
+        for _ in range(20):
+            np.testing.assert_allclose(run(checked=checked)[0], wanted)
+            with pytest.raises(EmulatorFault):
+                run(BLOCK_SUM.replace("i < n;", "i <= n;"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(some, [True, False, True, False]))
+
+
+def test_a_c_compiler_without_cxx_is_named(tmp_path):
+    compiler = tmp_path / "only-c"
+    compiler.write_text("""#!/bin/sh
+case "$*" in *'-x c++'*) echo "cannot execute 'cc1plus'" >&2; exit 1;; esac
+exec cc "$@"
+""")
+    compiler.chmod(0o755)
+    settings = config.change(compiler=str(compiler), cache_dir=str(tmp_path / "cache"))
+    with settings, pytest.raises(BackendError, match=r"apt install g\+\+"):
+        run()
 
 
 def simple(body: str, parameters: str, arrays, written=(0,), block: int = 64):

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,13 +190,20 @@ static const char *sc_place(const sc_worker *worker, int number, char *text) {
     return text;
 }
 
-static struct sigaction sc_before[5];
-static const int sc_signals[5] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+#define SC_TIME_SIGNAL SIGXCPU
+#define SC_N_SIGNALS 6
+static struct sigaction sc_before[SC_N_SIGNALS];
+static const int sc_signals[SC_N_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SC_TIME_SIGNAL};
 
 static void sc_on_signal(int signal, siginfo_t *info, void *context) {
     sc_worker *worker = sc_working;
+    if (signal == SC_TIME_SIGNAL && worker && worker->run && sc_now() > worker->run->deadline) {
+        if (worker->current)
+            sc_fail(worker->current, worker->current->line, "the kernel has not ended after %.0f seconds", worker->run->launch->seconds);
+        return;
+    }
     if (!worker || !worker->current) { /* not from a kernel: as if we had not been there */
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < SC_N_SIGNALS; i++)
             if (sc_signals[i] == signal) sigaction(signal, &sc_before[i], 0);
         (void)context;
         return;
@@ -215,7 +223,7 @@ static int sc_signal_users;
 static void sc_watch_signals(int is_on) {
     pthread_mutex_lock(&sc_signal_lock);
     if (is_on ? sc_signal_users++ == 0 : --sc_signal_users == 0)
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < SC_N_SIGNALS; i++) {
             struct sigaction action;
             memset(&action, 0, sizeof action);
             action.sa_sigaction = sc_on_signal;
