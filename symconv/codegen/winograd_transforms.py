@@ -81,6 +81,7 @@ def _polynomial(roots: Sequence[Fraction], length: int) -> tuple[Fraction, ...]:
     return tuple(coefficients) + (Fraction(0),) * (length - len(coefficients))
 
 
+@lru_cache(maxsize=256)
 def straight_line(matrix: Matrix, source: str, target: str, c_type: str = "vec") -> tuple[str, ...]:
     """C statements for target = matrix * source; both are templates of names (`"x{}"`).
 
