@@ -15,6 +15,7 @@ from .conv_common import (
     make_epilogue,
     make_geometry,
     minimal_bytes,
+    reads_plainly,
     refuse_types,
 )
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_tile
@@ -62,7 +63,8 @@ class ConvWgrad(FilterGradient):
         partial += (align(head) - head) // tile.itemsize
         scratch = (_TASK_PANELS * tile.columns * block.depth + _TASK_ROWS * (block.depth + tile.lanes)) * tile.itemsize
         scratch = align(scratch + block.depth * (SEGMENT_BYTES + RUN_BYTES))
-        numbers = (*geometry.numbers, target.threads, slices, partial, scratch, int(conv.flops < PARALLEL_FLOPS))
+        numbers = (*geometry.numbers, target.threads, slices, partial, scratch, int(conv.flops < PARALLEL_FLOPS),
+                   int(reads_plainly(geometry)))
         return Kernel(name, source, numbers, align(head) + scratch * target.threads, flops=conv.flops,
                       bytes=minimal_bytes(problem))
 
