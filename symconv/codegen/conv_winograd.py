@@ -44,6 +44,12 @@ measured at 56x56 pixels, 64 channels, batch 8."""
 BLOCKED_SHARE = 0.8
 """What is left of those cycles where image and result lie in blocks of channels, and nothing is turned."""
 
+_FUSED_TILES = 64
+"""Tiles at most where a task makes its weights itself: all are one block, so that each weight is made once."""
+
+WEIGHT_CYCLES = 5.6
+"""Cycles for each point of a vector of filters, where a task makes its weights itself; measured with 512x512 filters."""
+
 WEIGHT_SHARE = 0.5
 """Share of the time to copy the weights that is left where they are read while the products are made."""
 
@@ -55,6 +61,7 @@ class WinogradPlan:
     block_panels: int
     block_tiles: int
     chunk_tiles: int
+    fused: bool
     data_step: int
     data_plane: int
     product_plane: int
@@ -65,16 +72,20 @@ class WinogradPlan:
     @property
     def numbers(self) -> tuple[int, ...]:
         """In the order of the struct."""
-        return (self.block_panels, self.block_tiles, self.chunk_tiles, self.data_step, self.data_plane,
+        return (self.block_panels, self.block_tiles, self.chunk_tiles, int(self.fused), self.data_step, self.data_plane,
                 self.product_plane, self.weight_elements, self.data_elements, self.scratch_elements)
 
 
 class ConvWinograd(PixelConvolution):
-    """Tiles of the image and the filters are transformed, multiplied point by point, and transformed back."""
+    """Tiles of the image and the filters are transformed, multiplied point by point, and transformed back.
 
-    def __init__(self, results: int, least_channels: int) -> None:
-        self.results, self.least_channels = results, least_channels
-        self.name = f"conv_winograd_{results}x{results}"
+    The filters are transformed by a kernel of their own, or, `fused`, by the tasks that use them: where they are new on each call
+    and tiles are few, they never go through memory.
+    """
+
+    def __init__(self, results: int, least_channels: int, fused: bool = False) -> None:
+        self.results, self.least_channels, self.fused = results, least_channels, fused
+        self.name = f"conv_winograd_{results}x{results}{'_fused' if fused else ''}"
         self.points = (results + 2) ** 2
 
     def serves(self, op: Op) -> bool:
@@ -104,6 +115,9 @@ class ConvWinograd(PixelConvolution):
         if geometry.channels < self.least_channels:
             return (f"over {geometry.channels} channels its errors of rounding would be more than 4 times those of direct sums; "
                     f"it takes {self.least_channels} channels or more")
+        tiles = count_tiles(geometry, self.results)
+        if self.fused and tiles > _FUSED_TILES:
+            return f"it takes {_FUSED_TILES} tiles at most, not {tiles}: filters would be transformed again and again"
         return refuse_types(problem)
 
     def estimate(self, problem: Problem, target: Target) -> float:
@@ -114,14 +128,17 @@ class ConvWinograd(PixelConvolution):
         products = self.points * geometry.groups * geometry.channels * panels * tile.columns * tiles
         vectors = DATA_CYCLES * -(-geometry.channels // tile.lanes) + RESULT_CYCLES * -(-geometry.rows // tile.lanes)
         transforms = self.points * geometry.groups * tiles * vectors * (BLOCKED_SHARE if conv.layout else 1.0)
-        weights = self.points * geometry.groups * geometry.channels * panels * tile.columns * tile.itemsize
+        filters = geometry.groups * geometry.channels * panels * tile.columns
+        weights = filters * tile.itemsize * (9 if self.fused else self.points)
+        cycles = transforms + (WEIGHT_CYCLES * self.points * filters / tile.lanes if self.fused else 0)
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
         return ((2 if threads > 1 else 1) * START_SECONDS + compute_seconds(2 * products, "float32", target, PRODUCT_SHARE)
-                + cycle_seconds(transforms, target, threads)
-                + WEIGHT_SHARE * target.copy_seconds(weights, threads, weights))
+                + cycle_seconds(cycles, target, threads) + WEIGHT_SHARE * target.copy_seconds(weights, threads, weights))
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
-        """The transformed weights."""
+        """The transformed weights, unless the tasks make them."""
+        if self.fused:
+            return ()
         cut = self._cut(problem, target)
         name = self._name(problem, target)
         weights = Operand.contiguous("float32", (cut.geometry.groups * cut.plan.weight_elements,))
@@ -145,7 +162,7 @@ class ConvWinograd(PixelConvolution):
         backward = conv.kind is Kind.DGRAD
         pads = tuple(2 - pad if backward else pad for pad in geometry.pad[1:])
         threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
-        plan = make_plan(geometry, tile, self.results, threads)
+        plan = make_plan(geometry, tile, self.results, threads, self.fused)
         numbers = (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
                    *pads, int(geometry.flip != backward), threads, *plan.numbers)
         return _Cut(geometry, plan, threads, numbers)
@@ -172,20 +189,21 @@ class _Cut:
     numbers: tuple[int, ...]
 
 
-def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int) -> WinogradPlan:
+def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int, fused: bool = False) -> WinogradPlan:
     """Data shared and rows divided where tiles are few or channels many; else each task takes tiles through all stages."""
     points, tiles = (results + 2) ** 2, max(1, count_tiles(geometry, results))
     panels = max(1, -(-geometry.rows // tile.columns))
     data_step = odd_lines(-(-geometry.channels // tile.lanes) * tile.lanes, tile)
-    blocks = choose_blocks(tiles, panels, points * data_step * tile.itemsize, threads)
+    blocks = Blocks(1, tiles, tiles) if fused else choose_blocks(tiles, panels, points * data_step * tile.itemsize, threads)
     data_plane, product_plane = odd_lines(blocks.tiles * data_step, tile), odd_lines(blocks.tiles * tile.columns, tile)
     passes = max(1, -(-geometry.channels // DEPTH))
     count = -(-panels // blocks.panels)
     weights = points * count * (geometry.channels * blocks.panels + passes) * tile.columns
+    made = points * (blocks.panels * -(-geometry.channels // passes) + 1) * tile.columns if fused else 0
     return WinogradPlan(
-        blocks.panels, blocks.tiles, blocks.chunk, data_step, data_plane, product_plane, weights,
+        blocks.panels, blocks.tiles, blocks.chunk, fused, data_step, data_plane, product_plane, 0 if fused else weights,
         blocks.chunk // blocks.tiles * points * data_plane,
-        points * blocks.panels * product_plane + (0 if blocks.chunk else points * data_plane))
+        points * blocks.panels * product_plane + made + (0 if blocks.chunk else points * data_plane))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,4 +227,4 @@ def choose_blocks(tiles: int, panels: int, data_bytes: int, threads: int) -> Blo
     return Blocks(parts_of(panels, blocks), block_tiles, chunk)
 
 
-CONV_WINOGRAD = (ConvWinograd(4, 8), ConvWinograd(2, 1))
+CONV_WINOGRAD = (ConvWinograd(4, 8), ConvWinograd(2, 1), ConvWinograd(4, 8, fused=True), ConvWinograd(2, 1, fused=True))
