@@ -7,7 +7,10 @@ one kernel, stride, dilation and padding; batch, channels and sizes are run-time
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
+from ..ops.convolution import Conv
+from ..ops.epilogue import CHANNEL
 from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import (
@@ -42,10 +45,14 @@ AxisTaps = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the image, so far from that of the first row; `uses`: the (row of pixels, line of taps) that read it."""
+    """A line of the image, so far from that of the first row; `uses`: the (row of pixels, line of taps) that read it.
+
+    `fresh`: the block of rows before this one does not read it.
+    """
 
     offset: int
     uses: tuple[tuple[int, int], ...]
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +102,6 @@ class Vectors:
         """Vectors that are masked."""
         return self.number - (self.high - self.low)
 
-_WIDE, _WIDE_FACTOR = 48, 3.0
-"""Rows of so many pixels: there `conv_wgrad_direct` was measured 10 to 18 % faster, though it expects up to 2.5 times the time."""
-
-
 
 class ConvDepthwise(PixelConvolution):
     """FPROP and DGRAD; the latter gathers, a phase of the stride at a time, and stores phases of columns interleaved."""
@@ -122,7 +125,9 @@ class ConvDepthwise(PixelConvolution):
         plan = plan_taps(geometry, conv.kind)
         name = f"sc_conv_{conv.kind.value}_depthwise_{_suffix(geometry, tile)}{epilogue_suffix(problem)}"
         source = render_kernel("conv_depthwise.c.j2", function=name, kind=conv.kind.value, tile=tile, plan=plan,
-                               several=geometry.channels != 1, epilogue=make_epilogue(problem, tile))
+                               quick_order=dict(tile.shuffles)["QUICK_ORDER"],
+                               several=geometry.channels != 1, epilogue=make_epilogue(problem, tile),
+                               by_places=not _by_channel(problem))
         vectors = plan_vectors(geometry, plan, tile)
         parts, together = _cut(geometry, plan, target)
         numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, together)
@@ -141,9 +146,8 @@ class ConvWgradDepthwise(FilterGradient):
         return _refuse(problem)
 
     def estimate(self, problem: Problem, target: Target) -> float:
-        """What memory takes, or a fifth of the peak where that is longer; much more for wide rows, which belong to another."""
-        wide = make_geometry(conv_problem(problem)).outside[2] >= _WIDE
-        return _estimate(problem, target, 0.2) * (_WIDE_FACTOR if wide else 1.0)
+        """What memory takes, or a fifth of the peak where that is longer."""
+        return _estimate(problem, target, 0.2)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds masks, then the sums of every slice."""
@@ -152,6 +156,7 @@ class ConvWgradDepthwise(FilterGradient):
         plan = plan_taps(geometry, conv.kind)
         name = f"sc_conv_wgrad_depthwise_{_suffix(geometry, tile)}{epilogue_suffix(problem)}"
         source = render_kernel("conv_depthwise_wgrad.c.j2", function=name, kind="wgrad", tile=tile, plan=plan,
+                               quick_order=dict(tile.shuffles)["QUICK_ORDER"],
                                groups=plan_sums(plan), single=plan_lines(geometry, conv.kind, 1)[0],
                                epilogue=make_epilogue(problem, tile))
         vectors = plan_vectors(geometry, plan, tile, exact=True)
@@ -188,7 +193,8 @@ def plan_lines(geometry: Geometry, kind: Kind, rows: int) -> tuple[tuple[Line, .
         for row in range(rows):
             for index, offset in taps:
                 uses.setdefault(row * step + offset, []).append((row, index))
-        planned.append(tuple(Line(offset, tuple(uses[offset])) for offset in sorted(uses)))
+        known = max(uses, default=0) - rows * step
+        planned.append(tuple(Line(offset, tuple(uses[offset]), offset > known) for offset in sorted(uses)))
     return tuple(planned)
 
 
@@ -221,7 +227,7 @@ def plan_vectors(geometry: Geometry, plan: TapPlan, tile: GemmTile, *, exact: bo
     count, lanes, step = -(-geometry.outside[2] // plan.spread[1]), tile.lanes, plan.step[1]
     number, inside = -(-count // lanes), geometry.inside[2]
     last = max(0, count - lanes)
-    reach = step * lanes if step <= 2 else step * (lanes - 1) + 1
+    reach = step * (lanes - 1) + 1
     least, greatest = plan.column_range
 
     def start(vector: int) -> int:
@@ -260,6 +266,12 @@ def _estimate(problem: Problem, target: Target, share: float) -> float:
     gathered = 1.0 if plan.step[1] == 1 else 1.5 if plan.step[1] == 2 else 4.0
     seconds = compute_seconds(conv.flops * filled * gathered, tile.dtype, target, share)
     return START_SECONDS + max(seconds, target.copy_seconds(minimal_bytes(problem)))
+
+
+def _by_channel(problem: Problem) -> bool:
+    """Whether the epilogue, if there is one, reads nothing but the sums and one value for each channel."""
+    epilogue = cast(Conv, problem.op).epilogue
+    return epilogue is None or all(place == CHANNEL for place in epilogue.operands)
 
 
 def _suffix(geometry: Geometry, tile: GemmTile) -> str:

@@ -56,7 +56,17 @@ class GemmTile:
         half, lanes = self.lanes // 2, self.lanes
         low = tuple(lane + side for lane in range(half) for side in (0, lanes))
         return (("INTERLEAVE_LOW", low), ("INTERLEAVE_HIGH", tuple(lane + half for lane in low)),
-                ("EVEN", tuple(range(0, 2 * lanes, 2))), ("ODD", tuple(range(1, 2 * lanes, 2))))
+                ("EVEN", tuple(range(0, 2 * lanes, 2))), ("ODD", tuple(range(1, 2 * lanes, 2))), *self._quick_shuffles)
+
+    @property
+    def _quick_shuffles(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """EVEN and ODD in the order that one instruction gives, within 16 bytes, and what takes a vector from and to that order."""
+        chunk, lanes = 16 // self.itemsize, self.lanes
+        even = tuple(side + first + lane for first in range(0, lanes, chunk) for side in (0, lanes) for lane in range(0, chunk, 2))
+        disorder = tuple(number // 2 for number in even)
+        order = tuple(disorder.index(lane) for lane in range(lanes))
+        return (("QUICK_EVEN", even), ("QUICK_ODD", tuple(number + 1 for number in even)), ("IN_ORDER", order),
+                ("QUICK_ORDER", disorder))
 
     @property
     def transpose_rounds(self) -> int:

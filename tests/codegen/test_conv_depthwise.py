@@ -100,6 +100,19 @@ def test_epilogue(text: str) -> None:
     assert (np.abs(found - np.maximum(wanted * along + residual, 0)) <= 3e-6 * (magnitude * (1 + abs(along)) + 1)).all()
 
 
+@pytest.mark.parametrize("width", [3, 5, 8, 13, 16, 21, 39])
+@pytest.mark.parametrize("kind", ["fprop", "dgrad"])
+def test_epilogue_by_channel_at_the_ends_of_rows(kind: str, width: int) -> None:
+    conv = ConvProblem.parse(f"{kind} n2 c3 h9 w{width} k3 r3 s3 u2 p1 g3 f32")
+    x, w, y = operands(conv)
+    wanted, magnitude = expected(conv, x, w, y)
+    epilogue = Epilogue(ScalarProgram((conv.dtype,) * 2, (Instruction("add", (0, 1), conv.dtype),), (2,)), ("channel",))
+    bias = np.arange(1, 4, dtype=conv.dtype)
+    op, inputs = op_and_inputs(conv, x, w, y, epilogue)
+    (found,) = run_kernel(_implementation(conv.kind), op, *inputs, bias, threads=2)
+    assert (np.abs(found - (wanted + bias.reshape(1, -1, 1, 1))) <= 3e-6 * (magnitude + 4)).all()
+
+
 @pytest.mark.parametrize("kind", ["fprop", "dgrad", "wgrad"])
 def test_what_is_not_a_number_stays_where_the_taps_reach(kind: str) -> None:
     conv = ConvProblem.parse(f"{kind} n1 c3 h11 w19 k3 r3 s3 p1 g3 f32")
@@ -124,8 +137,7 @@ def test_refusals_say_why(text: str, reason: str) -> None:
 @pytest.mark.parametrize("kind", ["fprop", "dgrad", "wgrad"])
 def test_it_is_chosen_and_new_sizes_compile_nothing(kind: str) -> None:
     sources = set()
-    widths = (14, 28) if kind == "wgrad" else (56, 112)  # filter gradients of wide rows are another kernel's
-    for sizes in (f"n1 c32 h{widths[0]} w{widths[0]} k32 g32", f"n8 c16 h{widths[1]} w{widths[1]} k16 g16"):
+    for sizes in ("n1 c32 h14 w14 k32 g32", "n1 c32 h56 w56 k32 g32", "n8 c16 h112 w112 k16 g16"):
         conv = ConvProblem.parse(re.sub(r"(g\d+)", r"r3 s3 p1 \1 f32", f"{kind} {sizes}"))
         op, inputs = op_and_inputs(conv, *operands(conv))
         problem, target = make_problem(op, *inputs), Target()
