@@ -23,7 +23,7 @@ from .kernel import Kernel, Problem
 from .templates import render_kernel
 
 _TASK_ROWS = 288
-_TASK_PANELS = 8
+_TASK_PANELS = 16
 _TASKS = 16
 """Tasks that there should be at least: where filters and channels give fewer, the pixels are sliced."""
 

@@ -90,6 +90,14 @@ def test_random_specs(seed: int) -> None:
             check(ConvProblem(kind, spec, x_shape, (filters, channels // groups, *map(int, kernel)), "float64", "float64"), 2)
 
 
+@pytest.mark.parametrize("sizes", ["n2 c70 h64 w68 k9 r1 s1", "n2 c70 h64 w68 k9 r1 s1 u2", "n3 c40 h60 w60 k13 r3 s3 p1 u2",
+                                   "n1 c80 h65 w70 k7 r3 s3 p2 l2", "n3 c24 d6 h30 w30 k8 t2 r3 s3 p1", "n9 c200 h14 w14 k50 r1 s1"])
+@pytest.mark.parametrize("kind", ["fprop", "dgrad"])
+def test_images_beyond_the_second_cache(kind: str, sizes: str) -> None:
+    """Such images are asked for ahead; a stride's phases may have no taps."""
+    check(ConvProblem.parse(f"{kind} {sizes} f32"), threads=2)
+
+
 def test_threads_do_not_change_bits() -> None:
     for text in ("fprop n3 c5 h20 w20 k7 r3 s3 p1 f32", "dgrad n3 c5 h20 w20 k7 r3 s3 p1 u2 f32",
                  "wgrad n9 c5 h40 w40 k7 r3 s3 f32"):
