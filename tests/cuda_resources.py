@@ -155,6 +155,9 @@ def _movement() -> Iterator[Case]:
 def _products() -> Iterator[Case]:
     for dtype in ("float32", "float16", "float64", "int32"):
         yield Case(MatMul(), (_zeros(256, 128, dtype=dtype), _zeros(128, 512, dtype=dtype)))
+    for dtype in ("float16", "float32"):
+        yield Case(MatMul(), (_zeros(4096, 1024, dtype=dtype), _zeros(1024, 4096, dtype=dtype)))
+        yield Case(MatMul(), (np.zeros((128, 256), dtype).T, np.zeros((512, 128), dtype).T))
 
 
 def _softmax() -> Iterator[Case]:

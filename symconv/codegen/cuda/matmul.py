@@ -12,6 +12,7 @@ from ..implementation import AnyImplementation
 from ..kernel import Operand, Problem
 from ..scalar_printer import compute_type, load, storage_type, stored
 from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .matmul_tensor import CORE_FLOPS, MatMulTensor
 from .printing import render_cuda
 from .tiles import TILE
 
@@ -35,6 +36,12 @@ class MatMulTiles(CudaImplementation):
         if problem.outputs[0].dtype == "bool":
             return "it has no bool"
         return f"{rows} rows are more than the grid takes, {_MOST_ROWS}" if rows > _MOST_ROWS else None
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Memory traffic at the target's copy rate, and the products at what CUDA cores of a large GPU do."""
+        result = problem.outputs[0]
+        moved = sum(operand.nbytes for operand in (*problem.inputs, result))
+        return target.copy_seconds(moved) + 2 * result.size * problem.inputs[0].shape[-1] / CORE_FLOPS
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """One launch; none for an empty result."""
@@ -74,4 +81,4 @@ def _source(name: str, dtype: str, along: tuple[bool, bool], n_batch_axes: int) 
                        store_close=store_close, accumulate=accumulate)
 
 
-IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {MatMul: (MatMulTiles(),)}
+IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {MatMul: (MatMulTensor(), MatMulTiles())}
