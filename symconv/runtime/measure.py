@@ -2,9 +2,9 @@
 
 Each candidate runs as it would in a program, in one C call: the copies of inputs whose strides it does not take, the steps that
 bring inputs into another form, its kernel.  What only depends on state that the function does not update is not counted.  An
-answer holds for one problem (with its strides), one machine, compiler, number of threads and version of symconv, and for these
-candidates; nothing is timed twice for it, in this process or another.  Kernels load without asking for alignment, so
-addresses are not part of a problem.
+answer holds for one problem (with its strides), one machine, compiler, number of threads and version of symconv (and of the files
+that generate kernels), and for these candidates; nothing is timed twice for it, in this process or another.  Kernels load without
+asking for alignment, so addresses are not part of a problem.
 """
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -87,7 +89,8 @@ def _operand_text(operand: Operand) -> str:
 
 def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> dict[str, float]:
     names = [each.implementation.name for each in entrants]
-    facts = {**machine_facts(), "problem": problem_text(asked), "operation": hashlib.sha256(repr(asked.op).encode()).hexdigest(),
+    facts = {**machine_facts(), "kernels": _kernels_digest(), "problem": problem_text(asked),
+             "operation": hashlib.sha256(repr(asked.op).encode()).hexdigest(),
              "threads": str(target.threads), "vectors": str(target.vector_bytes), "candidates": ", ".join(names),
              "state": ", ".join(f"i{position}" for position in sorted(still)) or "none"}
     noted: Any = read_note(MEASURED, facts)
@@ -105,6 +108,17 @@ def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target,
     except OSError as error:
         log.warning("the times of %s are measured again by the next process: they cannot be kept (%s)", facts["problem"], error)
     return found
+
+
+@lru_cache(maxsize=1)
+def _kernels_digest() -> str:
+    """A digest of all that generates kernels: one that was changed is timed anew."""
+    folder = resources.files("symconv.codegen")
+    digest = hashlib.sha256()
+    for part in (folder, folder / "templates"):
+        for file in sorted((each for each in part.iterdir() if each.is_file()), key=lambda each: each.name):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _is_answer(values: Any, names: Sequence[str]) -> bool:

@@ -97,6 +97,14 @@ def test_what_an_answer_holds_for(timed):
     assert len({text for text, _ in timed[4:]}) == 3
 
 
+def test_a_changed_kernel_is_timed_anew(timed, monkeypatch):
+    choose()
+    forget()
+    monkeypatch.setattr(measure, "_kernels_digest", lambda: "another")
+    choose()
+    assert len(timed) == 2
+
+
 @pytest.mark.parametrize("harm", ["cut", "foreign", "changed", "names", "infinite"])
 def test_a_note_that_cannot_be_believed_is_logged_and_made_anew(timed, folder, caplog, harm):
     expected = choose()
