@@ -39,7 +39,7 @@ def kernel_threads() -> int:
         compiler = find_compiler()
         if compiler is not None and not compiler.has_pool:
             return 1
-    return int(config.threads)
+    return int(config.value("threads"))
 
 
 @lru_cache(maxsize=4)

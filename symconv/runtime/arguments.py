@@ -12,6 +12,7 @@ from ..graph import Constant, Variable
 from .shared import SharedVariable, checked_value
 
 Array = np.ndarray[Any, Any]
+_READABLE = 0x0001 | 0x0100  # NumPy's flags of a row-major, aligned array
 
 
 class In:
@@ -36,21 +37,22 @@ class In:
         self.borrow = borrow
         self.numpy_dtype = dtypes.numpy_dtype(variable.dtype)
         self._ndim = variable.ndim
+        self._shape = variable.static_shape if variable.type.is_static else None
         self._sizes = [(axis, size) for axis, size in enumerate(variable.type.shape) if size is not None]
         self.default = None if value is None else self.convert(value, 0).copy()  # what the caller does to his array is his
 
     def convert(self, value: Any, position: int) -> Array:
         """The argument as an array the program can read (row-major, aligned), or an error naming the input."""
-        if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.ndim == self._ndim:
-            flags = value.flags
-            if flags.c_contiguous and flags.aligned and (not self._sizes or self._fits(value.shape)):
+        if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.flags.num & _READABLE == _READABLE:
+            shape = value.shape
+            if shape == self._shape or (self._shape is None and self._fits(shape)):
                 return value
         what = f"the input {self.name!r} (argument {position})" if self.name else f"argument {position}"
         array = checked_value(value, self.variable.type, what, allow_downcast=self.allow_downcast, strict=self.strict)
         return np.require(array, requirements=["C", "A"])
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
-        return all(shape[axis] == size for axis, size in self._sizes)
+        return len(shape) == self._ndim and (not self._sizes or all(shape[axis] == size for axis, size in self._sizes))
 
 
 class Out:

@@ -76,6 +76,11 @@ class Kept:
         return tuple(_container(self.leaves[bound]) for bound, _ in self.program.schedule.swapped)
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether a run is no more than the program's: no prepared steps, no state written, arrays in its order."""
+        return not (self.program.n_prepared or self.direct or self.swapped or self.order)
+
+    @cached_property
     def n_outputs(self) -> int:
         """How many of the program's results are outputs; the rest are new values of `swapped`."""
         return len(self.program.schedule.outputs)
@@ -118,6 +123,8 @@ class Function:
         self._shared = tuple(leaf for leaf in graph.leaves if isinstance(leaf, SharedVariable))
         self._locked = tuple(sorted({id(leaf.container): leaf.container for leaf in self._shared}.values(), key=id))
         self._leaves = call_leaves(graph)
+        self._inputs = recipe.inputs
+        self._converts = [(position, each.convert) for position, each in enumerate(recipe.inputs)]
         self._last_key: tuple[Any, ...] | None = None
         self._last_kept: Kept | None = None
 
@@ -153,11 +160,16 @@ class Function:
                 return self._structure(self._run(arguments))
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        return match_arguments(self.recipe.inputs, args, kwargs, self.name)
+        if not kwargs and len(args) == len(self._inputs):
+            return [convert(args[position], position) for position, convert in self._converts]
+        return match_arguments(self._inputs, args, kwargs, self.name)
 
     def _run(self, arguments: list[Array]) -> list[Array]:
-        arrays = arguments + [leaf.container.array for leaf in self._shared]
+        arrays = arguments + [leaf.container.array for leaf in self._shared] if self._shared else arguments
         kept = self._program(arrays)
+        program = kept.program
+        if kept.is_plain and isinstance(program, Program) and not (self.profiling or self.mode.check):
+            return program.run(arrays, None, False)
         if kept.direct:
             for container in kept.direct:
                 container.make_private()

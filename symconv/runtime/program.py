@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -57,6 +58,7 @@ class Program(PlannedProgram):
         self._results = [output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
                          for place in self.result_places()]
         self._arrays = (ctypes.c_void_p * max(1, len(self.leaves) + len(self._results)))()
+        self._put_arrays = struct.Struct(f"{len(self.leaves) + len(self._results)}P").pack_into
         self._segments = self._make_segments()
         self._all_in_c = DATA_OFFSET >= 0 and all(segment.compiled is not None for segment in self._segments)
 
@@ -104,7 +106,7 @@ class Program(PlannedProgram):
         """
         results = [make() for make in self._results]
         arrays = [*leaf_arrays, *results]
-        self._arrays[:len(arrays)] = list(map(id, arrays))
+        self._put_arrays(self._arrays, 0, *map(id, arrays))
         if not self._all_in_c:
             self._pointers[_FIRST_NUMBER + len(self._constants):] = list(map(data_address, arrays))
         for segment in self._segments:
