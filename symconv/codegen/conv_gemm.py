@@ -37,17 +37,17 @@ _FEW_TILES = 6
 _LEAST_PIXELS = 128
 """Pixels from which on FPROP's weights are brought into tiles: with fewer, it would cost training as much as products gain."""
 
-LINE_SECONDS, PLAIN_LINE_SECONDS = 28.0e-9, 5.0e-9
-"""What a line of the image costs at its first use: read in short pieces, whose misses nothing hides, or in long ones."""
+LINE_SECONDS, PLAIN_LINE_SECONDS = 12.0e-9, 3.5e-9
+"""What a line of the image costs at its first use: read in short pieces, or in long ones."""
 
-PATCH_SECONDS = 0.45e-9
-"""What 4 bytes of a patch cost to copy. This and what is above: measured with 1x1, 3x3 and 7x7 filters, batch 1 and 8
-(benchmarks/conv_choice.py)."""
+PATCH_SECONDS = 0.3e-9
+"""What 4 bytes of a patch cost to copy where rows have 28 pixels. This and what is above: measured with 1x1, 3x3 and 7x7 filters,
+batch 1 and 8 (benchmarks/conv_choice.py)."""
 
 WEIGHT_CYCLES, PACK_CYCLES = 0.3, 12.0
 """Cycles that a row's weight and a panel's row of the packed image take more for each task that needs them."""
 
-SCATTER_SECONDS = 4.0e-9
+SCATTER_SECONDS = 2.0e-9
 """What an element of the result costs more where a stride's phases are stored one after the other, measured the same way."""
 
 
@@ -70,9 +70,9 @@ class ConvGemm(PixelConvolution):
         spread = math.prod(geometry.stride) if backward else 1
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels // spread
         depth = geometry.channels * geometry.taps / spread
-        share = (0.3 + 0.5 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
+        share = (0.3 + 0.55 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
         seconds = compute_seconds(2 * patches * geometry.rows, tile.dtype, target, share) if patches else 0.0
-        beside = _packing_seconds(geometry, tile, patches * _packed_times(geometry, tile, target), backward)
+        beside = _packing_seconds(geometry, tile, patches * choose_tasks(geometry, tile, conv.kind, target.threads)[1], backward)
         if spread > 1:
             beside += geometry.groups * geometry.rows * geometry.pixels * SCATTER_SECONDS
         return START_SECONDS * spread + seconds + beside / max(target.threads, 1)
@@ -156,10 +156,6 @@ def _packing_seconds(geometry: Geometry, tile: GemmTile, patches: int, backward:
     lines = geometry.batch * geometry.groups * geometry.channels * math.prod(geometry.inside) * reached * tile.itemsize / 64
     if reads_plainly(geometry):
         return lines * PLAIN_LINE_SECONDS
-    return lines * LINE_SECONDS + patches * tile.itemsize / 4 * PATCH_SECONDS
-
-
-def _packed_times(geometry: Geometry, tile: GemmTile, target: Target) -> int:
-    """How often patches are packed: with few pixels, threads share the rows, and each packs for itself."""
-    columns = geometry.groups * -(-geometry.pixels // (4 * tile.columns))
-    return max(1, min(4 * target.threads // max(columns, 1), -(-geometry.rows // (4 * tile.rows))))
+    width = max(1, geometry.outside[2] // (geometry.stride[2] if backward else 1))
+    pieces = 0.6 + 0.7 * tile.columns / width  # a panel's row is made of more of them where rows of pixels are short
+    return lines * LINE_SECONDS + patches * tile.itemsize / 4 * PATCH_SECONDS * pieces

@@ -40,13 +40,14 @@ class ConvWgrad(FilterGradient):
         return refuse_types(problem)
 
     def estimate(self, problem: Problem, target: Target) -> float:
-        """A share of the peak that falls with few filters, and the copying of patches."""
+        """A share of the peak that falls with few filters, and the copying of patches, in pieces that stay in the second cache."""
         geometry, tile = make_geometry(conv_problem(problem)), make_tile(problem.inputs[0].dtype, target)
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels
         columns = -(-geometry.rows // tile.lanes) * tile.lanes
-        copied = patches + geometry.groups * columns * geometry.pixels
-        seconds = compute_seconds(2 * patches * columns, tile.dtype, target, 0.7)
-        return START_SECONDS + seconds + target.copy_seconds(copied * tile.itemsize * 2)
+        copied = geometry.groups * columns * geometry.pixels + (0 if reads_plainly(geometry) else patches)
+        seconds = compute_seconds(2 * patches * columns, tile.dtype, target, 0.8)
+        copying = target.copy_seconds(copied * tile.itemsize * 2, working_set=0)  # pieces that stay in the cache
+        return START_SECONDS + seconds + copying
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, the partial sums of every slice, and each thread's packed operands."""
