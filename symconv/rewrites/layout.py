@@ -26,6 +26,8 @@ from .layout_forms import Form, blocked_type, build_exit, conv_in_blocks, find_f
 from .min_cut import Cut
 
 _CONVERSION_START = 4.0e-6
+_CONVERTING_IN_CACHE, _CONVERTING_IN_MEMORY, _PACKING = 5.0, 2.0, 5.0
+"""How much longer than a plain copy a conversion takes, or the packing of weights: one side is read in steps of a block."""
 
 
 def choose_layouts(context: Context) -> Mapping[Variable, Variable]:
@@ -75,6 +77,9 @@ class _Choice:
         if isinstance(blocked, str):
             self.context.decline(node, f"in blocks of {self.block} channels: {blocked}")
             return None
+        if not self.context.is_still(node.inputs[1]):  # weights that change are packed on every call
+            weights = _nbytes(node.inputs[1])
+            blocked += _CONVERSION_START + _PACKING * self.context.target.copy_seconds(2 * weights, working_set=weights)
         return _Times(math.inf if isinstance(plain, str) else plain, blocked)
 
     def replacements(self) -> dict[Variable, Variable]:
@@ -141,7 +146,9 @@ class _Choice:
         return any(reader == Cut.SECOND or reader not in nodes for reader in self._readers(variable))
 
     def _conversion_seconds(self, variable: Variable) -> float:
-        return _CONVERSION_START + 2 * self.context.target.copy_seconds(2 * _nbytes(variable), working_set=_nbytes(variable))
+        target, nbytes = self.context.target, _nbytes(variable)
+        factor = _CONVERTING_IN_CACHE if nbytes <= target.ceilings.l3_bytes else _CONVERTING_IN_MEMORY
+        return _CONVERSION_START + factor * target.copy_seconds(2 * nbytes, working_set=nbytes)
 
     def _note(self, nodes: set[Apply]) -> None:
         """Why convolutions stay plain that could lie in blocks."""
