@@ -28,9 +28,13 @@ _CHUNK_BYTES = 10 * 1024 * 1024
 _DEPTH = 24
 """Tiles summed in one pass: sums of sums are more exact, and errors of sums are most of all errors."""
 
-PRODUCT_SHARE = 0.75
+PRODUCT_SHARE, PASS_TERMS = 0.9, 6
+"""The products' share of the peak in a long pass; what starting and ending a pass costs, in terms. Here and below: measured with
+64 to 512 channels, batch 1 and 8.
+"""
+
 DATA_CYCLES, RESULT_CYCLES = 9.5, 3.0
-"""The products' share of the peak; cycles for each point of a tile and a vector of channels, and of a filter and such a vector."""
+"""Cycles for each point of a tile and a vector of channels, and of a filter and such a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,8 @@ class ConvWinogradWgrad(FilterGradient):
             return f"{geometry.channels} channels to {geometry.rows} in a group are too few"
         reason = refuse_types(problem)
         if reason is None and geometry.rows * geometry.channels < self.least_filters:
-            return (f"for {geometry.rows} times {geometry.channels} filters there is a direct kernel whose errors are less than a "
-                    f"quarter; it takes {self.least_filters} or more")
+            return (f"it takes {self.least_filters} filters or more, not {geometry.rows} times {geometry.channels}: for so few "
+                    f"the direct kernel is faster, or has less than a quarter of the errors")
         tiles = count_tiles(geometry, self.size)
         if reason is None and 0 < tiles < self.least_tiles:
             return f"the sums of {tiles} tiles are so exact that errors of the transforms would be more than 4 times theirs"
@@ -100,7 +104,9 @@ class ConvWinogradWgrad(FilterGradient):
         cycles = self.points * geometry.groups * (DATA_CYCLES * vectors + RESULT_CYCLES * geometry.rows * panels * 2)
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
         idle = threads / min(threads, panels * -(-geometry.rows // (2 * tile.columns)))
-        return (2 * START_SECONDS + compute_seconds(2 * products * idle, "float32", target, PRODUCT_SHARE)
+        depth = tiles / -(-tiles // _DEPTH) if tiles else 1
+        share = PRODUCT_SHARE * depth / (depth + PASS_TERMS)
+        return (2 * START_SECONDS + compute_seconds(2 * products * idle, "float32", target, share)
                 + cycle_seconds(cycles, target, threads))
 
     def build(self, problem: Problem, target: Target) -> Kernel:
@@ -147,4 +153,4 @@ def choose_blocks(rows: int, panels: int) -> tuple[int, int]:
     return min(rows, 2), min(panels, 1)
 
 
-CONV_WINOGRAD_WGRAD = (ConvWinogradWgrad(4, 2048, 4), ConvWinogradWgrad(2, 1, 16))
+CONV_WINOGRAD_WGRAD = (ConvWinogradWgrad(4, 2048, 4), ConvWinogradWgrad(2, 512, 16))
