@@ -10,6 +10,7 @@ from .conv_common import refuse_epilogue
 from .conv_depthwise import DEPTHWISE
 from .conv_direct import ConvDirect
 from .conv_gemm import ConvGemm
+from .conv_scatter import ConvScatter
 from .conv_wgrad import ConvWgrad
 from .conv_wgrad_direct import ConvWgradDirect
 from .conv_winograd import CONV_WINOGRAD
@@ -18,6 +19,6 @@ from .implementation import Implementation
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_WINOGRAD_WGRAD, ConvWgradDirect(), ConvWgrad(),
-                        *CONV_BLOCKED)
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_WINOGRAD_WGRAD,
+                        ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Conv: CONV_IMPLEMENTATIONS, ConvChain: (ConvChainBlocked(),)}

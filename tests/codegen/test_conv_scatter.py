@@ -1,0 +1,105 @@
+"""Scattered image gradients against loops over the kernel's elements in float64: corner shapes, epilogues, NaN, threads."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conv_oracle import expected, op_and_inputs, operands
+from kernel_runner import make_problem, run_kernel
+
+from symconv.codegen.conv_scatter import ConvScatter
+from symconv.codegen.convolution import CONV_IMPLEMENTATIONS
+from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.epilogue import Epilogue
+from symconv.ops.scalar import Instruction, ScalarProgram
+from symconv.target import Target
+
+PROBLEMS = """
+    n1 c1 h1 w1 k1 r1 s1
+    n4 c20 h12 w12 k50 r5 s5
+    n2 c13 h9 w11 k7 r3 s3 p1
+    n2 c3 h9 w21 k5 r3 s5 u2x1 p0:2x3:1 flip
+    n1 c6 h17 w13 k9 r2 s3 p1x0:2 g3
+    n2 c2 h20 w20 k3 r3 s3 l2x3 p2x4
+    n1 c2 h9 w9 k3 r4 s3 u4x1
+    n1 c2 h11 w9 k3 r2 s2 u4x1 p0:3x5
+    n1 c3 w50 k6 s5 l3 p6:0
+    n2 c3 d5 h6 w7 k4 t3 r2 s3 p1x0x1 u2x1x1
+    n0 c3 h8 w8 k4 r3 s3 p1
+    n2 c3 h6 w6 k0 r3 s3 p1
+    n2 c0 h6 w6 k4 r3 s3 p1
+    n1 c3 h8 w24 k300 r3 s3 p1
+    n3 c7 h1 w1 k5 r3 s3 p1
+""".strip().splitlines()
+TOLERANCE = {"float32": 3e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
+
+
+def _check(text: str, threads: int, vector_bytes: int = Target().vector_bytes) -> None:
+    conv = ConvProblem.parse(text)
+    x, w, y = operands(conv)
+    op, inputs = op_and_inputs(conv, x, w, y)
+    wanted, magnitude = expected(conv, x, w, y)
+    (found,) = run_kernel(ConvScatter(), op, *inputs, threads=threads, target=Target(threads=threads, vector_bytes=vector_bytes))
+    assert found.dtype == conv.dtype
+    assert found.shape == wanted.shape
+    wrong = ~(np.abs(found - wanted) <= TOLERANCE[conv.dtype] * magnitude)
+    assert not wrong.any(), f"{conv}: {wrong.sum()} of {wrong.size} wrong, first {np.argwhere(wrong)[0]}"
+
+
+@pytest.mark.parametrize("sizes", [line.strip() for line in PROBLEMS])
+def test_against_loops(sizes: str) -> None:
+    _check(f"dgrad {sizes} f32", threads=2)
+    _check(f"dgrad {sizes} f64", threads=1)
+
+
+def test_narrow_vectors() -> None:
+    _check("dgrad n2 c13 h9 w11 k7 r3 s3 p1 f32", threads=2, vector_bytes=16)
+
+
+def test_threads_do_not_change_bits() -> None:
+    conv = ConvProblem.parse("dgrad n5 c20 h12 w12 k50 r5 s5 f32")
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    one, two = (run_kernel(ConvScatter(), op, *inputs, threads=threads)[0] for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("sizes", ["n2 c3 h9 w11 k5 r3 s3 p1 f32", "n2 c3 h11 w9 k5 r2 s2 u4x1 p0:3x5 f32"])
+def test_epilogue(sizes: str) -> None:
+    conv = ConvProblem.parse(f"dgrad {sizes}")
+    x, w, y = operands(conv)
+    wanted, magnitude = expected(conv, x, w, y)
+    body = (Instruction("mul", (0, 1), conv.dtype), Instruction("add", (3, 2), conv.dtype), Instruction("relu", (4,), conv.dtype))
+    epilogue = Epilogue(ScalarProgram((conv.dtype,) * 3, body, (5,)), ("channel", "full"))
+    rng = np.random.default_rng(5)
+    scale, residual = (rng.standard_normal(shape).astype(conv.dtype) for shape in (wanted.shape[1], wanted.shape))
+    along = scale.astype(np.float64).reshape(1, -1, *(1,) * (wanted.ndim - 2))
+    op, inputs = op_and_inputs(conv, x, w, y, epilogue)
+    (found,) = run_kernel(ConvScatter(), op, *inputs, scale, residual, threads=2)
+    assert (np.abs(found - np.maximum(wanted * along + residual, 0)) <= 3e-6 * (magnitude * (1 + abs(along)) + 1)).all()
+
+
+def test_what_is_not_a_number_stays_where_the_taps_reach() -> None:
+    conv = ConvProblem.parse("dgrad n1 c3 h11 w13 k4 r3 s3 f32")
+    x, w, y = operands(conv)
+    y[0, 1, 4, 10] = np.nan
+    w[2, 1, 0, 0] = np.inf  # the lanes behind a line's end are no part of it, whatever the filters are
+    op, inputs = op_and_inputs(conv, x, w, y)
+    wanted, _ = expected(conv, x, w, y)
+    (found,) = run_kernel(ConvScatter(), op, *inputs, threads=1)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("fprop n1 c4 h5 w5 k4 r3 s3 f32", "images"), ("dgrad n1 c2 h9 w9 k2 r3 s3 u2 f32", "stride of 2"),
+    ("dgrad n1 c2 h5 w5 k2 r3 s3 f16", "float16"), ("dgrad n1 c2 h512 w512 k2 r3 s3 f32", "padded image")])
+def test_refusals_say_why(text: str, reason: str) -> None:
+    conv = ConvProblem.parse(text)
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    assert reason in (ConvScatter().refuse(make_problem(op, *inputs), Target()) or "")
+
+
+def test_it_is_chosen_for_lenet() -> None:
+    conv = ConvProblem.parse("dgrad n128 c20 h12 w12 k50 r5 s5 f32")
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    problem, target = make_problem(op, *inputs), Target()
+    asked = [each for each in CONV_IMPLEMENTATIONS if each.serves(op) and each.refuse(problem, target) is None]
+    assert min(asked, key=lambda each: each.estimate(problem, target)).name == "conv_scatter"
