@@ -1,11 +1,23 @@
 /* The host form of the primitives: a kernel's text compiled with this runs on the emulator, one CUDA thread after the other.
    With SC_CHECKED pointers are objects that report every access, with its line. */
 #pragma once
-#include <math.h>
 #include <string.h>
 extern "C" {
 #include "emulator_interface.h"
 }
+
+/* What kernels use of math.h, which takes longer to read than all the rest. */
+#define SC_UNARY(name) extern "C" double name(double); extern "C" float name##f(float);
+#define SC_BINARY(name) extern "C" double name(double, double); extern "C" float name##f(float, float);
+SC_UNARY(fabs) SC_UNARY(floor) SC_UNARY(ceil) SC_UNARY(trunc) SC_UNARY(rint) SC_UNARY(round) SC_UNARY(sqrt) SC_UNARY(cbrt)
+SC_UNARY(exp) SC_UNARY(exp2) SC_UNARY(expm1) SC_UNARY(log) SC_UNARY(log2) SC_UNARY(log10) SC_UNARY(log1p)
+SC_UNARY(sin) SC_UNARY(cos) SC_UNARY(tan) SC_UNARY(asin) SC_UNARY(acos) SC_UNARY(atan)
+SC_UNARY(sinh) SC_UNARY(cosh) SC_UNARY(tanh) SC_UNARY(erf) SC_UNARY(erfc) SC_UNARY(lgamma)
+SC_BINARY(pow) SC_BINARY(fmod) SC_BINARY(atan2) SC_BINARY(copysign) SC_BINARY(fmin) SC_BINARY(fmax) SC_BINARY(hypot)
+extern "C" double fma(double, double, double);
+extern "C" float fmaf(float, float, float);
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
 
 #define __global__
 #define __launch_bounds__(...)
