@@ -174,7 +174,7 @@ def plan_taps(geometry: Geometry, kind: Kind) -> TapPlan:
     forward = kind is not Kind.DGRAD
     step = (geometry.stride[1], geometry.stride[2]) if forward else (1, 1)
     spread = (1, 1) if forward else (geometry.stride[1], geometry.stride[2])
-    rows = 1 if geometry.kernel[1] == 1 else 2 if max(geometry.stride) > 1 else 4
+    rows = 1 if geometry.kernel[1] == 1 else 4 if max(geometry.stride) == 1 or kind is Kind.FPROP else 2
     uses: dict[int, list[tuple[int, int]]] = {}
     for phase, taps in enumerate(axis_taps(geometry, kind, 2)):
         for index, offset in taps:
