@@ -27,6 +27,9 @@ from .templates import render_kernel
 
 PARALLEL_ELEMENTS = 32768  # additions below which waking the other threads costs more than it saves
 BLOCK = 4096  # elements of a long innermost loop that one turn takes
+STREAM_BYTES = 40 << 20  # read and written in all: beyond, nothing of a result is left in the caches for who reads it next
+STREAM_COST = 12  # additions for an element: kernels that compute more than this do not wait for memory
+STREAM_PIECE = 512  # elements of a result that are computed in the first cache before they go to memory
 _LINE_BYTES = 64
 _MOST_TRANSPOSED = 16
 
@@ -79,7 +82,8 @@ def elementwise_kernel(program: ScalarProgram, inputs: Sequence[Operand], output
     nest = collapse(shape, [broadcast_strides(operand, shape) for operand in operands])
     loops = _ElementwiseLoops(program, nest, tile_axis_of(nest, len(outputs), operands))
     context = loops.context(target)
-    name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{'_tiled' if loops.is_tiled else ''}"
+    form = "_tiled" if loops.is_tiled else "_stream" if context["stream"] else ""
+    name = f"sc_{label(program)}_{SUFFIXES[outputs[0].dtype]}_{nest.rank}d{form}"
     source = render_kernel("elementwise.c.j2", name=name, sizes=loops.accesses.names, **context)
     sizes = (*loops.accesses.values, *map(bits_of, loops.constants.values()))
     return Kernel(name, source, sizes, in_place=contiguous_pairs(inputs, outputs),
@@ -148,10 +152,23 @@ class _ElementwiseLoops:
         before, body = self._statements()
         return {"summary": self._summary(), "declarations": self.accesses.declarations(), "before": before, "body": body,
                 "numbers": [{"name": f"c{number}", "type": compute_type(self.program.dtypes[number])} for number in self.constants],
-                "tile": self._tile() if self.is_tiled else None, "inner": sizes[-1], "total": " * ".join(sizes),
+                "tile": self._tile() if self.is_tiled else None, "stream": self._stream(),
+                "inner": sizes[-1], "total": " * ".join(sizes),
                 "outer": [{"index": f"i{axis}", "size": sizes[axis]} for axis in self.outer],
                 "block": "" if self.is_tiled else self.accesses.number("block", _block(self.nest, target)),
                 "threshold": max(1024, PARALLEL_ELEMENTS // max(1, program_cost(self.program)))}
+
+    def _stream(self) -> dict[str, object] | None:
+        """How a large result is written past the caches; None where it is not."""
+        dtype, items = self.accesses.dtypes[0], self.nest.total
+        if self.nest.rank > 1 or self.n_outputs > 1 or dtype not in ("float32", "float64"):
+            return None
+        if program_cost(self.program) > STREAM_COST:
+            return None
+        full = [dtype for dtype, strides in zip(self.accesses.dtypes, self.nest.strides, strict=True) if strides[-1]]
+        if items * sum(map(dtypes.itemsize, full)) < STREAM_BYTES:
+            return None
+        return {"piece": STREAM_PIECE, "type": storage_type(dtype), "suffix": SUFFIXES[dtype]}
 
     def _tile(self) -> dict[str, object]:
         """Rows and side of the tiles, and how the transposed inputs are read into them."""
@@ -177,7 +194,8 @@ class _ElementwiseLoops:
                 (before if self.accesses.is_repeated(array) else body).append(self.accesses.reading(array, "i"))
         printed = print_program(self.program, [f"x{number}" for number in range(len(self.reads))],
                                 constants={number: f"c{number}" for number in self.constants})
-        writes = [f"out{number}_row[i] = {stored(dtype, value)};"
+        target = "values[i - piece]" if self._stream() else "out{}_row[i]"
+        writes = [f"{target.format(number)} = {stored(dtype, value)};"
                   for number, (dtype, value) in enumerate(zip(self.program.output_dtypes, printed.outputs, strict=True))]
         return before, [*body, *printed.lines, *writes]
 

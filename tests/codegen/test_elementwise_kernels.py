@@ -1,12 +1,15 @@
 """Elementwise kernels over shapes, strides and broadcasts, against NumPy."""
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 from kernel_runner import call_kernel, make_problem, operand_of, run_kernel
 
+from symconv.codegen import elementwise
 from symconv.codegen.elementwise import GeneratedElementwise, copy_kernel
-from symconv.codegen.kernel import Operand
+from symconv.codegen.kernel import Operand, Problem
 from symconv.codegen.loops import collapse
 from symconv.codegen.toolchain import build
 from symconv.ops.elementwise import Elementwise
@@ -148,3 +151,32 @@ def test_another_learning_rate_or_number_of_elements_needs_no_other_kernel():
     assert len({kernel.source for kernel in kernels}) == 1
     assert len({kernel.sizes for kernel in kernels}) == 3
     assert "* 2.0f" in C_KERNEL.build(make_problem(_scaled(F, 2.0), x), TARGET).source
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1, 7, 513, 5 * 4096 + 11])
+def test_results_past_the_caches(monkeypatch, dtype, size):
+    """What is written past the caches is what is written through them, wherever the result begins in memory."""
+    monkeypatch.setattr(elementwise, "STREAM_BYTES", 0)
+    x, y = np.random.default_rng(size).standard_normal((2, size)).astype(dtype)
+    kernel = C_KERNEL.build(make_problem(Elementwise("mul"), x, y), TARGET)
+    assert "_stream" in kernel.name
+    (built,) = build([kernel])
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(built.address)
+    sizes, whole = np.array(kernel.sizes, np.int64), np.full(size + 16, np.nan, dtype)
+    for start in (0, 1, 5):
+        whole[:] = np.nan
+        buffers = np.array([whole[start:].ctypes.data, x.ctypes.data, y.ctypes.data], np.int64)
+        assert function(buffers.ctypes.data, sizes.ctypes.data) == 0
+        np.testing.assert_array_equal(whole[start:start + size], x * y)
+        assert np.isnan(whole[:start]).all()
+        assert np.isnan(whole[start + size:]).all()
+
+
+def test_only_large_results_of_cheap_programs_go_past_the_caches():
+    large, small = Operand.contiguous(F, (1 << 22,)), Operand.contiguous(F, (1 << 18,))
+    for operand, scalar, streams in ((large, "square", False), (small, "square", False), (large, "tanh", False)):
+        problem = Problem(Elementwise(scalar), (operand,), (operand,))
+        assert ("_stream" in C_KERNEL.build(problem, TARGET).name) is streams
+    problem = Problem(Elementwise("mul"), (large, large), (large,))
+    assert "_stream" in C_KERNEL.build(problem, TARGET).name
