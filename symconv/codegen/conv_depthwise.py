@@ -146,8 +146,8 @@ class ConvWgradDepthwise(FilterGradient):
         return _refuse(problem)
 
     def estimate(self, problem: Problem, target: Target) -> float:
-        """What memory takes, or a fifth of the peak where that is longer."""
-        return _estimate(problem, target, 0.2)
+        """What memory takes, or a third of the peak where that is longer."""
+        return _estimate(problem, target, 0.32)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds masks, then the sums of every slice."""

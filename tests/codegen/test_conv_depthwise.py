@@ -137,7 +137,7 @@ def test_refusals_say_why(text: str, reason: str) -> None:
 @pytest.mark.parametrize("kind", ["fprop", "dgrad", "wgrad"])
 def test_it_is_chosen_and_new_sizes_compile_nothing(kind: str) -> None:
     sources = set()
-    for sizes in ("n1 c32 h14 w14 k32 g32", "n1 c32 h56 w56 k32 g32", "n8 c16 h112 w112 k16 g16"):
+    for sizes in ("n1 c32 h14 w14 k32 g32", "n1 c576 h14 w14 k576 g576", "n1 c32 h56 w56 k32 g32", "n8 c16 h112 w112 k16 g16"):
         conv = ConvProblem.parse(re.sub(r"(g\d+)", r"r3 s3 p1 \1 f32", f"{kind} {sizes}"))
         op, inputs = op_and_inputs(conv, *operands(conv))
         problem, target = make_problem(op, *inputs), Target()
