@@ -5,24 +5,46 @@
 """
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from . import errors, optimizers, tensor
 from .config import VERSION, config
 from .errors import BackendError, InternalError, SymconvError, UserError
 from .graph import TensorType, Variable
 from .graph.gradient import Lop, Rop, grad
 from .graph.substitute import clone
-from .printing import debugprint, draw, pprint, to_dot, to_networkx
+from .printing import debugprint, pprint
 from .runtime import evaluation as _evaluation  # noqa: F401  registers Variable.eval
 from .runtime.arguments import In, Out
 from .runtime.compile import compile, function
 from .runtime.function import Function
 from .runtime.mode import Mode
-from .runtime.saving import load
 from .runtime.shared import SharedVariable, shared
 from .runtime.verify_grad import verify_grad
+
+if _TYPE_CHECKING:
+    from .printing.dot import to_dot
+    from .printing.draw import draw
+    from .printing.networkx_graph import to_networkx
+    from .runtime.saving import load
 
 __version__ = VERSION
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
            "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",
            "grad", "load", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]
+
+# What many programs never use is imported when it is first asked for: importing symconv should be quick.
+_LATER = {"draw": "printing.draw", "load": "runtime.saving", "to_dot": "printing.dot", "to_networkx": "printing.networkx_graph"}
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(f".{_LATER[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,18 +21,19 @@ from ..rewrites.pipeline import rewrite_bound, rewrite_symbolic
 from ..target import Target
 from .arguments import In, Out, make_inputs
 from .bind import bind
-from .device_function import DeviceFunction
-from .device_program import DeviceProgram
+from .devices.find import ALIGNMENT as DEVICE_ALIGNMENT
 from .devices.find import find_device, is_device
-from .devices.interface import ALIGNMENT as DEVICE_ALIGNMENT
-from .devices.interface import Device
 from .function import Function, Kept, Recipe, program_order
-from .memory import ALIGNMENT, plan_memory
+from .memory import ALIGNMENT, MemoryPlan, plan_memory
 from .mode import Mode, find_mode
 from .program import Program
-from .schedule import make_schedule
+from .schedule import Schedule, make_schedule
 from .shared import SharedVariable, check_update
 from .targets import check_cudnn_wanted, make_target
+
+if TYPE_CHECKING:
+    from .device_program import DeviceProgram
+    from .devices.interface import Device
 
 Array = np.ndarray[Any, Any]
 logger = logging.getLogger("symconv")
@@ -101,7 +102,7 @@ def compile_recipe(recipe: Recipe) -> Function:
         graph, log = rewrite_symbolic(graph, target, include=mode.include, exclude=mode.exclude)
     place = find_device(device) if is_device(device) else None
     given = (graph, recipe, structure, mode, device, options["name"], log, partial(_make_program, mode, target, place))
-    result = Function(*given) if place is None else DeviceFunction(*given, place=place)
+    result = Function(*given) if place is None else _on_device(place, *given)
     if all(leaf.type.is_static for leaf in graph.leaves if not isinstance(leaf, SharedVariable)) and not graph.inputs:
         return result
     if all(variable.type.is_static for variable in graph.inputs) and not _has_value_shapes(graph):
@@ -121,10 +122,23 @@ def _make_program(mode: Mode, target: Target, place: Device | None, graph: Funct
     with _Stage("plan memory"):
         memory = plan_memory(schedule.steps, schedule.temporaries, ALIGNMENT if place is None else DEVICE_ALIGNMENT)
     with _Stage("build"):
-        program = (Program(rewritten, schedule, memory) if place is None else DeviceProgram(rewritten, schedule, memory, place))
+        program = Program(rewritten, schedule, memory) if place is None else _device_program(rewritten, schedule, memory, place)
     if config.debug >= 3:
         logger.debug("%s", program.describe())
     return Kept(program, bound.leaves, bound.guards, log, program_order(graph, program, bound.leaves))
+
+
+def _on_device(place: Device, *given: Any) -> Function:
+    """A function on a device; what that needs is imported when one is first asked for."""
+    from .device_function import DeviceFunction
+
+    return DeviceFunction(*given, place=place)
+
+
+def _device_program(graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan, place: Device) -> DeviceProgram:
+    from .device_program import DeviceProgram
+
+    return DeviceProgram(graph, schedule, memory, place)
 
 
 class _Stage:

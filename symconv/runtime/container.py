@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .devices.interface import Buffer, Device
+if TYPE_CHECKING:
+    from .devices.interface import Buffer, Device
 
 Array = np.ndarray[Any, Any]
 

@@ -19,7 +19,8 @@ from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan
 from ..config import config
 from ..errors import BackendError, IndexRangeError, InternalError, explain_error
 from ..graph import Apply, FunctionGraph, Variable
-from .devices.interface import ALIGNMENT, Buffer, Device, Span
+from .devices.find import ALIGNMENT
+from .devices.interface import Buffer, Device, Span
 from .interpret import check_results
 from .memory import MemoryPlan
 from .outputs import output_maker

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from ..graph import FunctionGraph, Variable
 from .arguments import In, match_arguments
 from .bind import Guard
 from .container import Container
-from .device_program import DeviceProgram
 from .mode import Mode
 from .profile import Profile
 from .program import Program
 from .shared import SharedVariable
+
+if TYPE_CHECKING:
+    from .device_program import DeviceProgram
 
 Array = np.ndarray[Any, Any]
 MAX_PROGRAMS = 256

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..codegen.cuda.elementwise import copy_plan
 from ..codegen.elementwise import copy_kernel
 from ..codegen.kernel import AnyKernel, Operand
 from ..graph import Apply, Constant, FunctionGraph, Variable
@@ -163,7 +162,11 @@ class _Builder:
         return target
 
     def _copy_kernel(self, operand: Operand) -> AnyKernel | None:
-        return copy_kernel(operand, self.target) if self.target.device == "cpu" else copy_plan(operand)
+        if self.target.device == "cpu":
+            return copy_kernel(operand, self.target)
+        from ..codegen.cuda.elementwise import copy_plan
+
+        return copy_plan(operand)
 
     def output(self, position: int, variable: Variable) -> Place:
         """The storage of an output: its own, copied to where the value lies elsewhere."""

@@ -11,7 +11,6 @@ import symconv as sc
 import symconv.tensor as T
 from symconv.errors import (
     ArgumentError,
-    BackendError,
     GraphTypeError,
     IndexRangeError,
     InputTypeError,
@@ -77,7 +76,7 @@ CASES: list[tuple[str, Callable[[], object], type[Exception], list[str], bool]] 
     ("symbolic value of a shared variable", lambda: sc.shared(vector), GraphTypeError, ["symbolic"], False),
     ("text as the value of a shared variable", lambda: sc.shared("abc"), GraphTypeError, ["numeric"], False),
     ("unknown mode", lambda: sc.compile([], state, mode="fastest"), ArgumentError, ["'fastest'", "fast_run"], False),
-    ("unknown device", lambda: sc.compile([], state, device="tpu"), BackendError, ["'tpu'", "cpu"], False),
+    ("unknown device", lambda: sc.compile([], state, device="tpu"), ArgumentError, ["'tpu'", "cpu"], False),
     ("unknown setting", lambda: setattr(sc.config, "speed", 1), AttributeError, ["'speed'", "floatX"], False),
     ("wrong value of a setting", lambda: setattr(sc.config, "floatX", "int8"), ArgumentError, ["floatX", "int8", "float32"], False),
     ("filters of the wrong rank", lambda: nnet.conv2d(x4, matrix), UserError, ["4"], True),

@@ -15,7 +15,8 @@ import numpy as np
 from ...codegen.cuda.kernel import CudaKernel
 from ...codegen.cuda.nvrtc import compile_kernel
 from ...errors import BackendError, explain_error
-from .interface import ALIGNMENT, Array, Buffer, DeviceProperties, Span
+from .find import ALIGNMENT
+from .interface import Array, Buffer, DeviceProperties, Span
 
 MOST_SHARED_SIZE = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver's interface
 PLAIN_SHARED_BYTES = 48 * 1024  # a kernel that wants more dynamic shared memory must say so to the driver

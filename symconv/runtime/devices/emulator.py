@@ -14,7 +14,8 @@ import numpy as np
 from ...codegen.cuda import emulator
 from ...codegen.cuda.kernel import CudaKernel
 from ...config import config
-from .interface import ALIGNMENT, Array, Buffer, DeviceProperties, Span
+from .find import ALIGNMENT
+from .interface import Array, Buffer, DeviceProperties, Span
 
 PROPERTIES = DeviceProperties("emulator", 90, 1, 16 << 30, 227 * 1024)
 """It answers as a GPU of compute capability 9.0, whose every instruction that kernels use it knows."""

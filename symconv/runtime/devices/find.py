@@ -3,9 +3,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ...errors import ArgumentError, explain_error
-from .interface import Device
+
+if TYPE_CHECKING:
+    from .interface import Device
+
+ALIGNMENT = 256
+"""Bytes on which every buffer and every place in an arena starts (what cudaMalloc promises, and vector accesses need)."""
 
 NAMES = '"cpu", "cuda", "cuda:N" (the N-th NVIDIA GPU), "emulator"'
 

@@ -10,8 +10,6 @@ import numpy as np
 from ...codegen.cuda.kernel import CudaKernel
 
 Array = np.ndarray[Any, Any]
-ALIGNMENT = 256
-"""Bytes on which every buffer and every place in an arena starts (what cudaMalloc promises, and vector accesses need)."""
 
 
 @dataclass(frozen=True, slots=True)
