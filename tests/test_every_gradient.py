@@ -124,10 +124,10 @@ CASES: dict[str, Case] = {
 }
 apart_image = apart(1, 1, 5, 4)
 
-# Ops whose results do not depend on their inputs continuously, or have no float inputs; and FusedElementwise and ReduceMany, which
-# rewrites make after gradients are taken.
+# Ops whose results do not depend on their inputs continuously, or have no float inputs; and FusedElementwise, ReduceMany,
+# BlockedPool and ConvChain, which rewrites make after gradients are taken.
 NOT_DIFFERENTIABLE = {"Shape", "MakeVector", "ArgReduce", "ARange", "Eye", "Random", "StopGradient", "FusedElementwise",
-                      "ReduceMany"}
+                      "BlockedPool", "ConvChain", "ReduceMany"}
 VERIFIED_BY_SCALARS = {"Elementwise"}
 
 # One argument list for each scalar function with a gradient, away from kinks and poles
