@@ -44,7 +44,7 @@ PATCH_SECONDS = 0.3e-9
 """What 4 bytes of a patch cost to copy where rows have 28 pixels. This and what is above: measured with 1x1, 3x3 and 7x7 filters,
 batch 1 and 8 (benchmarks/conv_choice.py)."""
 
-WEIGHT_CYCLES, PACK_CYCLES = 0.3, 12.0
+WEIGHT_CYCLES, PACK_CYCLES = 0.15, 16.0
 """Cycles that a row's weight and a panel's row of the packed image take more for each task that needs them."""
 
 SCATTER_SECONDS = 2.0e-9
