@@ -90,6 +90,7 @@ SETTINGS = (
     Setting("assert_no_host_op", False, "on a GPU, an operation without a kernel is an error instead of a run of its reference",
             _boolean),
     Setting("dnn.enabled", "auto", "whether convolutions may, must or must not run on cuDNN", _one_of("auto", True, False)),
+    Setting("dnn.workspace_bytes", 1 << 30, "most bytes of workspace that a plan of cuDNN may take", _count),
     Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
     Setting("layout", "auto", "chains of convolutions on blocks of channels: where that is faster, never, or wherever it can be",
             _one_of("auto", "off", "always")),
