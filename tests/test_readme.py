@@ -1,6 +1,7 @@
 """The README's programs run as they stand, and what it claims and can be checked cheaply is so."""
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -66,10 +67,20 @@ def test_every_name_of_the_library_is_there() -> None:
         assert hasattr(holder, name), f"{module}.{name}"
 
 
-def test_one_device() -> None:
-    claimed('`device="cuda"` is an error')
-    with pytest.raises(sc.BackendError, match="cuda"):
-        sc.compile([], T.constant(1.0), device="cuda")
+def test_devices() -> None:
+    claimed('`device="cuda"` has not met a GPU yet')
+    claimed("`emulator`: the same CUDA kernels run on the CPU thread by thread")
+    assert sc.compile([], T.constant(1.0) * 2, device="emulator")() == 2
+    if importlib.util.find_spec("cupy") is None:
+        with pytest.raises(sc.BackendError, match=r"symconv\[cuda13\]"):
+            sc.compile([], T.constant(1.0), device="cuda")
+
+
+def test_files(tmp_path: Path) -> None:
+    claimed('`fn.save("step.symconv")` and `sc.load("step.symconv")`')
+    x = T.vector("x")
+    sc.compile([x], x * 2).save(tmp_path / "step.symconv")
+    assert sc.load(tmp_path / "step.symconv")(np.ones(2, "float32")).tolist() == [2, 2]
 
 
 def test_kinds_of_convolution() -> None:

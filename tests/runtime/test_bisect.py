@@ -1,10 +1,13 @@
 """python -m symconv bisect finds a planted wrong rewrite, and says so where no rewrite is to blame."""
 from __future__ import annotations
 
+import os
 import textwrap
+from pathlib import Path
 
 import pytest
 
+import symconv
 from symconv.cli import main
 from symconv.config import config
 from symconv.rewrites.fuel import Fuel
@@ -34,7 +37,11 @@ PROGRAM = """
 
 
 @pytest.fixture
-def script(tmp_path):
+def script(tmp_path, monkeypatch):
+    """Writes a script that finds symconv where this process found it."""
+    home = str(Path(symconv.__file__).parent.parent)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH", "")))))
+
     def write(text, **values):
         path = tmp_path / "script.py"
         path.write_text("\n".join(textwrap.dedent(each) for each in text).format(**values) if values else
