@@ -5,6 +5,7 @@ import math
 from typing import Any, cast
 
 from ... import dtypes
+from ...errors import InternalError
 from ...graph import Op
 from ...ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ...target import Target
@@ -32,7 +33,7 @@ class _Pooling(CudaImplementation):
 
     def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
         """The pool, and operands of the shapes of its image and of its result."""
-        raise NotImplementedError
+        raise InternalError(f"{self.name} does not know its operands")
 
     def launch(self, problem: Problem, suffix: str, parts: tuple[str, ...], buffers: tuple[int, ...], elements: int) -> CudaKernel:
         """A launch of one of the kernels of the source."""
