@@ -27,6 +27,7 @@ from .runtime.verify_grad import verify_grad
 if _TYPE_CHECKING:
     from .printing.dot import to_dot
     from .printing.draw import draw
+    from .printing.json_graph import to_json
     from .printing.networkx_graph import to_networkx
     from .runtime.saving import load
 
@@ -34,10 +35,11 @@ __version__ = VERSION
 
 __all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
            "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",
-           "grad", "load", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_networkx", "verify_grad"]
+           "grad", "load", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_json", "to_networkx", "verify_grad"]
 
 # What many programs never use is imported when it is first asked for: importing symconv should be quick.
-_LATER = {"draw": "printing.draw", "load": "runtime.saving", "to_dot": "printing.dot", "to_networkx": "printing.networkx_graph"}
+_LATER = {"draw": "printing.draw", "load": "runtime.saving", "to_dot": "printing.dot", "to_json": "printing.json_graph",
+          "to_networkx": "printing.networkx_graph"}
 
 
 def __getattr__(name: str) -> _Any:

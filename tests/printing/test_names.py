@@ -11,7 +11,8 @@ from printing.graphs import HOSTILE_NAMES
 from symconv.printing import diagram, names, svg
 
 
-@pytest.mark.parametrize("module", ["names", "infix", "layout", "tree", "mathematics", "dot", "draw", "networkx_graph"])
+@pytest.mark.parametrize("module", ["names", "infix", "layout", "tree", "mathematics", "dot", "draw", "networkx_graph",
+                                    "json_graph"])
 def test_examples_run(module):
     result = doctest.testmod(importlib.import_module(f"symconv.printing.{module}"))
     assert result.attempted > 0
