@@ -6,8 +6,10 @@ CuPy's documentation: https://docs.cupy.dev/en/stable/reference/cuda.html (`cupy
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ...errors import BackendError, explain_error
 from .find import ALIGNMENT
 from .interface import Array, Buffer, DeviceProperties, Span
 
+logger = logging.getLogger("symconv")
 MOST_SHARED_SIZE = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver's interface
 PLAIN_SHARED_BYTES = 48 * 1024  # a kernel that wants more dynamic shared memory must say so to the driver
 _CUDA_DLPACK = 2  # kDLCUDA
@@ -171,18 +174,28 @@ class CupyDevice:
         return self.cupy.from_dlpack(value) if device is not None and device()[0] == _CUDA_DLPACK else None
 
     def record(self, work: Callable[[], None]) -> Callable[[], None] | None:
-        """A CUDA graph of the work; None where the driver cannot capture it."""
-        runtime = self.cupy.cuda.runtime
+        """A CUDA graph of the work; None where the driver cannot capture it, which is logged."""
         with self._device:
-            self.stream.begin_capture(runtime.streamCaptureModeThreadLocal)
+            self.stream.begin_capture(self.cupy.cuda.runtime.streamCaptureModeThreadLocal)
             try:
                 work()
-            finally:
-                try:
-                    graph = self.stream.end_capture()
-                except runtime.CUDARuntimeError:
-                    return None  # a capture that failed raises once more at its end; the caller runs step by step
-        return lambda: self._replay(graph)
+            except BackendError as error:  # a call that may not be made during a capture
+                self._end_capture()
+                logger.info("not captured as a CUDA graph, launched step by step: %s", error)
+                return None
+            except BaseException:
+                self._end_capture()
+                raise
+            graph = self._end_capture()
+        return None if graph is None else partial(self._replay, graph)
+
+    def _end_capture(self) -> Any:
+        """The graph; None where the capture had failed: CUDA tells so at its end too."""
+        try:
+            return self.stream.end_capture()
+        except self.cupy.cuda.runtime.CUDARuntimeError as error:
+            logger.info("not captured as a CUDA graph, launched step by step: %s", error)
+            return None
 
     def _replay(self, graph: Any) -> None:
         with self._here():
