@@ -2,7 +2,8 @@
 
 debug: both sides of every rewrite are evaluated with the NumPy references on the call's own arguments and compared; then every step
 runs by itself, its results are compared with its op's reference on what it read, and no byte outside its results may change.
-nan_guard: after every step its results are looked at.  Both are slow, and leave state as it was when they raise.
+nan_guard: after every step its results are looked at.  Both are slow, and leave state as it was when they raise.  On a device with
+memory of its own values are fetched after each step; its memory is guarded by nothing but the emulator.
 """
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from ..graph import Constant, Variable
 from ..rewrites.log import Application, Log, expression_text
 from .differences import difference, is_strange, strange_text
 from .interpret import leaf_value, run_reference
+from .planned import PlannedProgram
 from .program import Program
-from .step import Step
+from .step import Place, Step
 
 Array = np.ndarray[Any, Any]
 Values = dict[Variable, Array]
@@ -66,43 +68,33 @@ def fill(values: Values, wanted: Iterable[Variable]) -> None:
         values.update(zip(node.outputs, results, strict=True))
 
 
-class CheckedRun:
-    """One watched run of a program on arrays of its leaves."""
+class Watch:
+    """What looks at every step of one run of a program, on whatever device: `step(position, run)` stands in a step's place.
 
-    def __init__(self, program: Program, arrays: Sequence[Array], check: str) -> None:
-        self.program, self.arrays, self.check = program, list(arrays), check
-        self.padded, self.results = _guarded_results(program)
-        self.values: Values = {leaf: np.array(array) for leaf, array in zip(program.leaves, arrays, strict=True)}
-        self.watch = self._check_step if check == "debug" else self._look_at_step
+    `read` gives a place as a host array; `blocks` the memory that no step may change outside its results, by name (nothing where a
+    device guards its own).
+    """
 
-    def run(self) -> list[Array]:
-        """The results. An error leaves the arrays of the leaves as they were."""
-        if self.check == "nan_guard":
+    def __init__(self, program: PlannedProgram, check: str, values: Values, read: Callable[[Place], Array]) -> None:
+        self.program, self.values, self.read = program, values, read
+        self.step = self._check_step if check == "debug" else self._look_at_step
+        if check == "nan_guard":
             self._look_at_leaves()
-        before = [np.array(array) for array in self.arrays]
-        try:
-            self.program.run_stepwise(self.arrays, self.results, self.watch)
-        except BaseException:
-            for array, old in zip(self.arrays, before, strict=True):
-                if array.flags.writeable:
-                    array[...] = old
-            raise
-        return [np.array(result) for result in self.results]
 
-    def _blocks(self) -> dict[str, Array]:
-        blocks = self.program.memory_blocks()
-        blocks.update({f"the memory of {leaf.label}": _bytes(array)
-                       for leaf, array in zip(self.program.leaves, self.arrays, strict=True)})
-        blocks.update({f"result {number} and its surroundings": padded for number, padded in enumerate(self.padded)})
-        return blocks
+    def blocks(self) -> dict[str, Array]:
+        """Nothing is guarded."""
+        return {}
+
+    def check_memory(self, step: Step, position: int, before: dict[str, Array]) -> None:
+        """Nothing is guarded."""
 
     def _check_step(self, position: int, run: Callable[[], None]) -> None:
         step = self.program.steps[position]
         wanted = self._wanted(step)
-        before = {name: block.copy() for name, block in self._blocks().items()}
+        before = {name: block.copy() for name, block in self.blocks().items()}
         run()
-        self._check_memory(step, position, before)
-        found = [np.array(self.program.array(place)) for place in step.writes]
+        self.check_memory(step, position, before)
+        found = [np.array(self.read(place)) for place in step.writes]
         for number, (result, reference) in enumerate(zip(found, wanted, strict=False)):
             text = difference(reference, result)
             if text is not None:
@@ -120,22 +112,6 @@ class CheckedRun:
         if step.node is not None:
             self.values.update(zip(step.node.outputs, found, strict=True))
 
-    def _check_memory(self, step: Step, position: int, before: dict[str, Array]) -> None:
-        blocks = self._blocks()
-        may_change = {name: np.zeros(block.size, bool) for name, block in blocks.items()}
-        spans = [_span(self.program.array(place)) for place in step.writes]
-        if step.workspace is not None and step.kernel is not None:
-            start = self.program.arena_address + step.workspace.home.offset
-            spans.append((start, start + step.kernel.workspace_bytes))
-        for name, block in blocks.items():
-            first = block.ctypes.data
-            for start, stop in spans:
-                may_change[name][max(0, start - first):max(0, stop - first)] = True
-            wrong = np.flatnonzero((block != before[name]) & ~may_change[name])
-            if len(wrong):
-                found = f"it wrote outside its results: {len(wrong)} bytes of {name}, the first at byte {wrong[0]}"
-                raise WrongKernelError(_kernel_text(step, position, None, found))
-
     def _look_at_leaves(self) -> None:
         for leaf, array in self.values.items():
             if is_strange(array, config.nan_guard_limit):
@@ -149,9 +125,56 @@ class CheckedRun:
         if step.node is None:
             return
         for number, place in enumerate(step.writes):
-            array = self.program.array(place)
+            array = self.read(place)
             if is_strange(array, config.nan_guard_limit):
                 raise NumericalError(_chain_text(step, position, number, array))
+
+
+class CheckedRun(Watch):
+    """One watched run of a program on the CPU, on arrays of its leaves; no byte outside a step's results may change."""
+
+    def __init__(self, program: Program, arrays: Sequence[Array], check: str) -> None:
+        self.cpu_program, self.arrays = program, list(arrays)
+        self.padded, self.results = _guarded_results(program)
+        super().__init__(program, check, {leaf: np.array(array) for leaf, array in zip(program.leaves, arrays, strict=True)},
+                         program.array)
+
+    def run(self) -> list[Array]:
+        """The results. An error leaves the arrays of the leaves as they were."""
+        before = [np.array(array) for array in self.arrays]
+        try:
+            self.cpu_program.run_stepwise(self.arrays, self.results, self.step)
+        except BaseException:
+            for array, old in zip(self.arrays, before, strict=True):
+                if array.flags.writeable:
+                    array[...] = old
+            raise
+        return [np.array(result) for result in self.results]
+
+    def blocks(self) -> dict[str, Array]:
+        """The program's memory, the leaves, and the results with guard bytes around them."""
+        blocks = self.cpu_program.memory_blocks()
+        blocks.update({f"the memory of {leaf.label}": _bytes(array)
+                       for leaf, array in zip(self.program.leaves, self.arrays, strict=True)})
+        blocks.update({f"result {number} and its surroundings": padded for number, padded in enumerate(self.padded)})
+        return blocks
+
+    def check_memory(self, step: Step, position: int, before: dict[str, Array]) -> None:
+        """Only the step's results and its workspace may have changed."""
+        blocks = self.blocks()
+        may_change = {name: np.zeros(block.size, bool) for name, block in blocks.items()}
+        spans = [_span(self.cpu_program.array(place)) for place in step.writes]
+        if step.workspace is not None and step.kernel is not None:
+            start = self.cpu_program.arena_address + step.workspace.home.offset
+            spans.append((start, start + step.kernel.workspace_bytes))
+        for name, block in blocks.items():
+            first = block.ctypes.data
+            for start, stop in spans:
+                may_change[name][max(0, start - first):max(0, stop - first)] = True
+            wrong = np.flatnonzero((block != before[name]) & ~may_change[name])
+            if len(wrong):
+                found = f"it wrote outside its results: {len(wrong)} bytes of {name}, the first at byte {wrong[0]}"
+                raise WrongKernelError(_kernel_text(step, position, None, found))
 
 
 def _chain_text(step: Step, position: int, number: int, array: Array) -> str:

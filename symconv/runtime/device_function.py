@@ -63,8 +63,10 @@ class DeviceFunction(Function):
             raise InternalError(f"{self.name} has a program for another device")
         for leaf, value in zip(program.leaves, kept.in_order(leaves), strict=True):
             self._bring(program, leaf, value)
-        prepare = kept.must_prepare()
-        if self.profiling:
+        prepare = bool(self.mode.check) or kept.must_prepare()
+        if self.mode.check:
+            self._run_checked(kept, program, leaves)
+        elif self.profiling:
             self._run_profiled(program, prepare)
         else:
             program.run(prepare)
@@ -82,6 +84,23 @@ class DeviceFunction(Function):
             self.place.copy(Span.whole(program.input_buffer(leaf)), Span.whole(value.buffer))
         else:
             self.place.upload(program.input_buffer(leaf), value)
+
+    def _run_checked(self, kept: Kept, program: DeviceProgram, leaves: list[Any]) -> None:
+        """A run that watches itself (`Mode.check`); what it wrote in place is put back if it raises."""
+        from .checked import Watch, check_rewrites
+
+        bindings = self._bindings(leaves)
+        values = {leaf: np.array(array) for leaf, array in kept.bindings(bindings).items()}
+        if self.mode.check == "debug":
+            check_rewrites(self.rewrites, bindings)
+            check_rewrites(kept.log, values)
+        before = [(container, np.array(container.array)) for container in kept.direct]
+        try:
+            program.run_stepwise(Watch(program, self.mode.check, values, program.host_array).step)
+        except BaseException:
+            for container, array in before:
+                self.place.upload(container.on(self.place), array)
+            raise
 
     def _run_profiled(self, program: DeviceProgram, prepare: bool) -> None:
         start, step_seconds = time.perf_counter(), np.zeros(len(program.steps))

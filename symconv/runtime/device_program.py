@@ -88,6 +88,23 @@ class DeviceProgram(PlannedProgram):
         if middle < len(self.steps):
             self._run_steps(middle, len(self.steps))
 
+    def run_stepwise(self, around: Callable[[int, Callable[[], None]], None]) -> None:
+        """Run every step by itself: `around(position, run)` is called in its place and calls `run()`. For checks; slow."""
+        self.device.clear(Span.whole(self._flags))
+        for position in range(len(self.steps)):
+            around(position, partial(self._run_one, position))
+
+    def _run_one(self, position: int) -> None:
+        self._action(position)()
+        if self.steps[position].can_fail:
+            self._check_flags(position, position + 1)
+
+    def host_array(self, place: Place) -> Array:
+        """A copy of a place's elements on the host."""
+        self.device.synchronize()
+        array = self.array(place)
+        return np.array(array.get() if hasattr(array, "get") else array)
+
     def profile(self, prepare: bool, times: Array) -> None:
         """Run step by step; `times` gets the seconds of each, the wait for it included."""
         import time
@@ -97,11 +114,9 @@ class DeviceProgram(PlannedProgram):
         for position in range(0 if prepare else self.n_prepared, len(self.steps)):
             self.device.synchronize()
             start = time.perf_counter()
-            self._action(position)()
+            self._run_one(position)
             self.device.synchronize()
             times[position] = time.perf_counter() - start
-            if self.steps[position].can_fail:
-                self._check_flags(position, position + 1)
 
     def _run_steps(self, first: int, last: int) -> None:
         """As one recording where that can be; the first run goes launch by launch, so that everything is loaded."""

@@ -155,3 +155,37 @@ def test_differences_in_words():
     assert "instead of float32[4]" in str(difference(one, one.astype(np.float64)))
     assert difference(np.arange(5), np.array([0, 1, 2, 3, 5])) is not None
     assert difference(np.zeros(0), np.zeros(0)) is None
+
+
+def test_checks_on_a_device_find_the_same(monkeypatch):
+    x = T.vector("x")
+    guarded = sc.compile([x], T.log(x - 1) * 2, mode="nan_guard", device="emulator")
+    np.testing.assert_allclose(guarded(np.array([2.0, 3.0], np.float32)), [0, 2 * np.log(2)], rtol=1e-6)
+    with pytest.raises(NumericalError, match=r"(?s)NaN at \[1\].*log.*test_checked.py"):
+        guarded(np.array([2.0, 0.5], np.float32))
+    state = sc.shared(np.ones(5, np.float32), name="state")
+    right = sc.compile([], state.sum(), updates=[(state, T.sin(state) + state)], mode="debug", device="emulator")
+    assert float(right()) == 5
+    np.testing.assert_allclose(state.get_value(), 1 + np.sin(1), rtol=1e-6)
+    monkeypatch.setattr(pipeline, "BOUND", (Phase("planted", (tanh_is_its_argument,)), *pipeline.BOUND))
+    with pytest.raises(WrongRewriteError, match="tanh_is_its_argument"):
+        sc.compile([x], T.tanh(x), mode="debug", device="emulator", name="wrong")(np.ones(3, np.float32))
+
+
+def test_a_wrong_cuda_kernel_is_named_and_state_is_put_back(monkeypatch):
+    from symconv.codegen.cuda.elementwise import CudaElementwise
+
+    build = CudaElementwise.build
+
+    def wrong(self: Any, problem: Any, target: Any) -> Any:
+        plan = build(self, problem, target)
+        launches = tuple(replace(each, source=each.source.replace("sinf(", "cosf(")) for each in plan.launches)
+        assert launches != plan.launches
+        return replace(plan, launches=launches)
+
+    monkeypatch.setattr(CudaElementwise, "build", wrong)
+    state = sc.shared(np.ones(7, np.float32), name="state")
+    function = sc.compile([], [], updates=[(state, T.sin(state) + state)], mode="debug", device="emulator")
+    with pytest.raises(WrongKernelError, match="differs from the NumPy reference"):
+        function()
+    np.testing.assert_array_equal(state.get_value(), 1.0)
