@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cuda_launching import run
+from cuda_launching import TARGET, operand_of, run
 
 from symconv.codegen.cuda.convolution import ConvImplicitGemm
+from symconv.codegen.kernel import Operand, Problem
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
 from symconv.ops.epilogue import Epilogue
@@ -67,5 +68,8 @@ def test_epilogue(kind):
 def test_filter_gradients_of_many_pixels_are_split_and_repeat_to_the_bit():
     conv = ConvProblem.parse("wgrad n64 c2 h12 w12 k3 r3 s3 p1 f32")
     arrays = arrays_of(conv)
+    op, operands = Conv(conv.kind, conv.spec), tuple(map(operand_of, arrays))
+    problem = Problem(op, operands, (Operand.contiguous("float32", conv.w_shape),))
+    assert len(ConvImplicitGemm().build(problem, TARGET).launches) == 2
     first, second = (run(ConvImplicitGemm(), Conv(conv.kind, conv.spec), *arrays)[0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
