@@ -76,13 +76,13 @@ class GatherBlocks(Implementation):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         n, (x, *indices), (z,) = cast(Gather, problem.op).n_index_axes, problem.inputs, problem.outputs
-        nest = _joined(z.shape[:len(indices[0].shape)], indices)
+        nest = joined_loops(z.shape[:len(indices[0].shape)], indices)
         block, word = math.prod(x.shape[n:]), word_type(x.dtype)
         name = f"sc_gather_{n}_indices_{'elements' if block == 1 else 'blocks'}_{word.removesuffix('_t')}"
         source = render_kernel("gather.c.j2", function=name, problem=f"{n} index arrays, {nest.rank} joined axes of them",
                                word=word, single=block == 1, n_indices=n, nest=nest.rank, parallel_from=PARALLEL_ELEMENTS)
         sizes = (nest.total, block, *x.shape[:n], *x.strides[:n], *nest.sizes, *_flat(nest.strides))
-        return Kernel(name, source, sizes, errors=_index_errors(n),
+        return Kernel(name, source, sizes, errors=index_errors(n),
                       bytes=2 * z.nbytes + sum(each.nbytes for each in indices))
 
 
@@ -102,7 +102,7 @@ class ScatterBlocks(Implementation):
         n, (x, y, *indices) = len(problem.inputs) - 2, problem.inputs
         assign = sum_statement(x.dtype) if isinstance(problem.op, ScatterAdd) else "="
         word = word_type(x.dtype) if assign == "=" else scalar_type(x.dtype)
-        nest, blocks = _scatter_loops(n, x, y, indices)
+        nest, blocks = scatter_loops(n, x, y, indices)
         name = f"sc_scatter_{'set' if assign == '=' else 'add'}_{n}_indices_{word.removesuffix('_t')}"
         source = render_kernel("scatter.c.j2", function=name, problem=f"{n} index arrays, {nest.rank} joined axes of them, "
                                f"blocks of {blocks.rank} joined axes", word=word, assign=assign, n_indices=n, nest=nest.rank,
@@ -111,7 +111,7 @@ class ScatterBlocks(Implementation):
         sizes = (x.size, nest.total, blocks.total, math.prod(x.shape[:n]), max(1, target.threads), *x.shape[:n],
                  *contiguous_strides(x.shape[:n]), *nest.sizes, *_flat(index_strides), *y_strides, *blocks.sizes,
                  *_flat(blocks.strides))
-        return Kernel(name, source, sizes, workspace_bytes=8 * nest.total, in_place=((0, 0),), errors=_index_errors(n),
+        return Kernel(name, source, sizes, workspace_bytes=8 * nest.total, in_place=((0, 0),), errors=index_errors(n),
                       bytes=2 * x.nbytes + y.nbytes + sum(each.nbytes for each in indices))
 
 
@@ -160,7 +160,8 @@ def region_errors(pattern: Pattern) -> tuple[str, ...]:
     return (*texts, f"the value does not have the size of the region [{pattern_text(pattern)}]")
 
 
-def _index_errors(n: int) -> tuple[str, ...]:
+def index_errors(n: int) -> tuple[str, ...]:
+    """The texts of the codes of a kernel that takes n index arrays, in the order of the axes."""
     return tuple(f"an index is outside axis {axis}: indices go from -size to size - 1 of that axis" for axis in range(n))
 
 
@@ -168,17 +169,17 @@ def _has_contiguous_blocks(x: Operand, n: int) -> bool:
     return Operand(x.dtype, x.shape[n:], x.strides[n:]).is_contiguous
 
 
-def _joined(shape: tuple[int, ...], arrays: list[Operand]) -> LoopNest:
+def joined_loops(shape: tuple[int, ...], arrays: list[Operand]) -> LoopNest:
     """The fewest axes along which all arrays can be read as if they had this shape."""
     return collapse(shape, [broadcast_strides(each, shape) for each in arrays])
 
 
-def _scatter_loops(n: int, x: Operand, y: Operand, indices: list[Operand]) -> tuple[LoopNest, LoopNest]:
+def scatter_loops(n: int, x: Operand, y: Operand, indices: list[Operand]) -> tuple[LoopNest, LoopNest]:
     """Joined axes of the index arrays (last strides: of y), and of a block (strides in x, then in y)."""
     rank = len(indices[0].shape)
     shape = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*(each.shape for each in indices), strict=True))
     outer, inner = Operand(y.dtype, y.shape[:rank], y.strides[:rank]), Operand(y.dtype, y.shape[rank:], y.strides[rank:])
-    return _joined(shape, [*indices, outer]), _joined(x.shape[n:], [Operand.contiguous(x.dtype, x.shape[n:]), inner])
+    return joined_loops(shape, [*indices, outer]), joined_loops(x.shape[n:], [Operand.contiguous(x.dtype, x.shape[n:]), inner])
 
 
 def _flat(strides: Any) -> tuple[int, ...]:

@@ -59,15 +59,19 @@ class GeneratedReduction(Implementation):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel for the op's kinds, axes and program."""
-        op = problem.op
-        if isinstance(op, ReduceMany):
-            parts, program = op.parts, op.program
-        elif isinstance(op, Reduce):
-            parts, program = (op,), op.prologue or ScalarProgram((problem.inputs[0].dtype,), (), (0,))
-        else:
-            raise InternalError(f"{op} is no reduction")
+        op, parts, program = reduction_of(problem)
         accumulations = [accumulation_of(part, dtype) for part, dtype in zip(parts, program.output_dtypes, strict=True)]
         return _Reduction(program, reduction_nest(problem.inputs, op.axes), accumulations, problem).kernel()
+
+
+def reduction_of(problem: Problem) -> tuple[Reduce | ReduceMany, tuple[Reduce, ...], ScalarProgram]:
+    """The op of the problem, the reductions that it is made of, and the program of the values that each reduces."""
+    op = problem.op
+    if isinstance(op, ReduceMany):
+        return op, op.parts, op.program
+    if isinstance(op, Reduce):
+        return op, (op,), op.prologue or ScalarProgram((problem.inputs[0].dtype,), (), (0,))
+    raise InternalError(f"{op} is no reduction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +239,7 @@ class _Reduction:
         return before, [*body, *printed.lines], printed.outputs
 
     def _summary(self) -> str:
-        loops = " ".join("reduced" if axis in self.reduced else "kept" for axis in range(self.nest.rank))
-        text = str(self.program) if len(self.program.body) <= 12 else label(self.program)
-        kinds = ", ".join(each.kind for each in self.accumulations)
-        kept = ", ".join(dict.fromkeys(each.dtype for each in self.accumulations))
-        return (f"{kinds} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: {loops}; "
-                f"accumulated in {kept}]")
+        return summarize(self.program, self.accumulations, self.nest)
 
 
 def _lanes(most: int, row: int) -> int:
@@ -253,6 +252,16 @@ def _lanes(most: int, row: int) -> int:
     while lanes > FEW_LANES and row % lanes * 16 > row:
         lanes //= 2
     return lanes
+
+
+def summarize(program: ScalarProgram, accumulations: Sequence[Accumulation], nest: LoopNest) -> str:
+    """The problem in one line, without sizes."""
+    loops = " ".join("kept" if stride else "reduced" for stride in nest.strides[0])
+    text = str(program) if len(program.body) <= 12 else label(program)
+    kinds = ", ".join(each.kind for each in accumulations)
+    kept = ", ".join(dict.fromkeys(each.dtype for each in accumulations))
+    return (f"{kinds} of {text}   [{', '.join(program.inputs[:12])}; loops, outermost first: {loops}; "
+            f"accumulated in {kept}]")
 
 
 def finished(so_far: str, source: str, dtype: str) -> str:

@@ -14,8 +14,8 @@ from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..scalar_printer import storage_type, stored
-from .indexing import MOST_BLOCKS, THREADS
-from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .kernel import CudaImplementation, LaunchPlan
+from .looping import THREADS, element_kernel
 from .printing import render_cuda
 
 _ONES = {"float16": "0x3c00", "bfloat16": "0x3f80", "float32": "0x3f800000", "float64": "0x3ff0000000000000"}
@@ -105,9 +105,7 @@ def _normals(op: Random, words: tuple[str, ...], wide: bool) -> tuple[tuple[str,
 def _plan(name: str, source: str, buffers: tuple[int, ...], threads: int, nbytes: int, *numbers: int) -> LaunchPlan:
     if nbytes == 0:
         return LaunchPlan(())
-    blocks = max(1, min(-(-threads // THREADS), MOST_BLOCKS))
-    kernel = CudaKernel(name, source, (blocks, 1, 1), (THREADS, 1, 1), buffers, tuple(Scalar("int64", each) for each in numbers))
-    return LaunchPlan((kernel,), bytes=nbytes)
+    return LaunchPlan((element_kernel(name, source, threads, buffers, numbers),), bytes=nbytes)
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {

@@ -11,8 +11,8 @@ from ..boxes import word_type
 from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..loops import collapse
-from .indexing import MOST_BLOCKS, THREADS
-from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .kernel import CudaImplementation, LaunchPlan
+from .looping import THREADS, element_kernel, flat_rows
 from .printing import render_cuda
 
 
@@ -35,9 +35,8 @@ class ConcatenateParts(CudaImplementation):
                 name = f"sc_concatenate_{nest.rank}d_{word.removesuffix('_t')}"
                 source = render_cuda("concatenate.cu.j2", title=f"a part of {nest.rank} joined axes put into a larger array",
                                      name=name, threads=THREADS, word=word, axes=tuple(range(nest.rank)))
-                sizes = [part for each in zip(nest.sizes, *nest.strides, strict=True) for part in each]
-                launches.append(CudaKernel(name, source, (_blocks(x.size), 1, 1), (THREADS, 1, 1), (0, 1 + number),
-                                           _numbers(x.size, offset * z.strides[axis], *sizes)))
+                numbers = (x.size, offset * z.strides[axis], *flat_rows(nest.sizes, *nest.strides))
+                launches.append(element_kernel(name, source, x.size, (0, 1 + number), numbers))
             offset += x.shape[axis]
         return LaunchPlan(tuple(launches), bytes=2 * z.nbytes)
 
@@ -60,17 +59,9 @@ class PadElements(CudaImplementation):
         name = f"sc_pad_{rank}d_{word.removesuffix('_t')}"
         source = render_cuda("pad.cu.j2", title=f"an array of rank {rank} padded with a value", name=name, threads=THREADS,
                              word=word, axes=tuple(range(rank)))
-        sizes = [part for each in zip(z.shape, x.shape, x.strides, op.before, strict=True) for part in each]
-        kernel = CudaKernel(name, source, (_blocks(z.size), 1, 1), (THREADS, 1, 1), (0, 1, 2), _numbers(z.size, *sizes))
+        numbers = (z.size, *flat_rows(z.shape, x.shape, x.strides, op.before))
+        kernel = element_kernel(name, source, z.size, (0, 1, 2), numbers)
         return LaunchPlan((kernel,), bytes=x.nbytes + z.nbytes)
-
-
-def _blocks(elements: int) -> int:
-    return max(1, min(-(-elements // THREADS), MOST_BLOCKS))
-
-
-def _numbers(*numbers: int) -> tuple[Scalar, ...]:
-    return tuple(Scalar("int64", number) for number in numbers)
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Concatenate: (ConcatenateParts(),), Pad: (PadElements(),)}

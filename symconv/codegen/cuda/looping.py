@@ -1,7 +1,7 @@
-"""What elementwise kernels over a loop nest share, whichever thread computes what."""
+"""What kernels with a thread for each element share, and those over a loop nest, whichever thread computes what."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...ops.scalar import ScalarProgram
 from ..access import Accesses
@@ -9,10 +9,31 @@ from ..elementwise import label
 from ..helpers import SUFFIXES
 from ..loops import LoopNest
 from ..scalar_printer import PrintedProgram, compute_type, load, run_time_constants, storage_type, stored
-from .kernel import Scalar
+from .kernel import CudaKernel, Scalar
 from .printing import print_cuda_program
 
 THREADS = 256
+MOST_BLOCKS = 1 << 16
+
+
+def count_blocks(elements: int) -> int:
+    """Blocks of THREADS threads that go through the elements; with more than fit a grid, each takes several."""
+    return max(1, min(-(-elements // THREADS), MOST_BLOCKS))
+
+
+def int64_scalars(numbers: Iterable[int]) -> tuple[Scalar, ...]:
+    """Numbers passed by value as int64."""
+    return tuple(Scalar("int64", number) for number in numbers)
+
+
+def flat_rows(*rows: Sequence[int]) -> list[int]:
+    """The numbers of each axis together: its size, and what a step along it counts in each array."""
+    return [number for each in zip(*rows, strict=True) for number in each]
+
+
+def element_kernel(name: str, source: str, elements: int, buffers: tuple[int, ...], numbers: Iterable[int]) -> CudaKernel:
+    """A launch with a thread for each element, of a kernel that takes its numbers as int64."""
+    return CudaKernel(name, source, (count_blocks(elements), 1, 1), (THREADS, 1, 1), buffers, int64_scalars(numbers))
 
 
 def index_type(nest: LoopNest, slack: int = 1 << 16) -> str:

@@ -14,10 +14,9 @@ from ..implementation import AnyImplementation
 from ..kernel import Operand, Problem
 from ..scalar_printer import compute_type, load, storage_type, stored
 from .kernel import WORKSPACE, CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .looping import THREADS, count_blocks, element_kernel
 from .printing import render_cuda
 
-THREADS = 256
-_MOST_BLOCKS = 1 << 16
 _MOST_IMAGE = 2**31 - 1
 _INDEX_BYTES = 4
 
@@ -43,9 +42,8 @@ class _Pooling(CudaImplementation):
         numbers = [Scalar("int64", math.prod(image.shape[:lead]))]
         for size, count in zip(image.shape[lead:], windows.shape[lead:], strict=True):
             numbers += [Scalar("int32", size), Scalar("int32", count)]
-        blocks = max(1, min(-(-elements // THREADS), _MOST_BLOCKS))
-        return CudaKernel(name + suffix, _source(name, pool, image.dtype, parts), (blocks, 1, 1), (THREADS, 1, 1), buffers,
-                          tuple(numbers))
+        return CudaKernel(name + suffix, _source(name, pool, image.dtype, parts), (count_blocks(elements), 1, 1), (THREADS, 1, 1),
+                          buffers, tuple(numbers))
 
 
 class PoolWindows(_Pooling):
@@ -109,8 +107,7 @@ def _zeros(problem: Problem) -> LaunchPlan:
     name = f"sc_zeros_{SUFFIXES[result.dtype]}"
     source = render_cuda("zeros.cu.j2", title=f"zeros of {result.dtype}", name=name, threads=THREADS,
                          type=storage_type(result.dtype))
-    blocks = min(-(-result.size // THREADS), _MOST_BLOCKS)
-    return LaunchPlan((CudaKernel(name, source, (blocks, 1, 1), (THREADS, 1, 1), (0,), (Scalar("int64", result.size),)),))
+    return LaunchPlan((element_kernel(name, source, result.size, (0,), (result.size,)),))
 
 
 def _name(op: Op, pool: Pool, dtype: str) -> str:

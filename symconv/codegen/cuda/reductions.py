@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...errors import InternalError
 from ...graph import Op
 from ...ops.reduce_many import ReduceMany
 from ...ops.reductions import Reduce
@@ -21,7 +20,7 @@ from ..elementwise import label
 from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Problem
-from ..reductions import Accumulation, accumulation_of, finished, reduction_nest
+from ..reductions import Accumulation, accumulation_of, finished, reduction_nest, reduction_of, summarize
 from ..scalar_printer import compute_type, literal, load, storage_type
 from .kernel import WORKSPACE, CudaImplementation, CudaKernel, LaunchPlan, Scalar
 from .looping import index_type
@@ -54,13 +53,7 @@ class CudaReduction(CudaImplementation):
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """One launch, or two where the reduced elements are split; none without results."""
-        op = problem.op
-        if isinstance(op, ReduceMany):
-            ops, program = op.parts, op.program
-        elif isinstance(op, Reduce):
-            ops, program = (op,), op.prologue or ScalarProgram((problem.inputs[0].dtype,), (), (0,))
-        else:
-            raise InternalError(f"{op} is no reduction")
+        op, ops, program = reduction_of(problem)
         if problem.outputs[0].size == 0:
             return LaunchPlan(())
         accumulations = [cuda_accumulation(each, dtype) for each, dtype in zip(ops, program.output_dtypes, strict=True)]
@@ -196,12 +189,7 @@ class _Reduction:
         return before, [*body, *printed.lines], printed.outputs
 
     def _summary(self) -> str:
-        loops = " ".join("reduced" if axis in self.reduced else "kept" for axis in range(self.nest.rank))
-        text = str(self.program) if len(self.program.body) <= 12 else label(self.program)
-        kinds = ", ".join(each.kind for each in self.accumulations)
-        kept = ", ".join(dict.fromkeys(each.dtype for each in self.accumulations))
-        return (f"{kinds} of {text}   [{', '.join(self.program.inputs[:12])}; loops, outermost first: {loops}; "
-                f"accumulated in {kept}]")
+        return summarize(self.program, self.accumulations, self.nest)
 
 
 _GENERATED = (CudaReduction(),)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import cast
 
 from ...graph import Op
 from ...ops.basic_indexing import IncSubtensor, Pattern, Subtensor, pattern_text
@@ -12,8 +12,9 @@ from ..implementation import AnyImplementation
 from ..indexing import region_calls, region_errors
 from ..kernel import Operand, Problem, contiguous_strides
 from ..scalar_printer import storage_type
-from .indexing import MOST_BLOCKS, THREADS, sum_expression
-from .kernel import ERROR_FLAG, CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .indexing import sum_expression
+from .kernel import ERROR_FLAG, CudaImplementation, LaunchPlan
+from .looping import THREADS, element_kernel, flat_rows
 from .printing import render_cuda
 
 _SCALAR = re.compile(r"\*\(const int64_t \*\)scalars\[(\d+)\]")
@@ -34,9 +35,8 @@ class SubtensorElements(CudaImplementation):
         pattern, x, (z,) = cast(Subtensor, problem.op).pattern, problem.inputs[0], problem.outputs
         name = _name("subtensor", pattern, x.dtype)
         source, n_scalars = _source(name, pattern, z, x.dtype, is_set=False, adds=False)
-        numbers = [z.size, *_pairs(x.shape, x.strides), *_pairs(z.shape, z.strides)]
-        kernel = CudaKernel(name, source, (_blocks(z.size), 1, 1), (THREADS, 1, 1), (0, 1, *range(2, 2 + n_scalars), ERROR_FLAG),
-                            _scalars(numbers))
+        numbers = [z.size, *flat_rows(x.shape, x.strides), *flat_rows(z.shape, z.strides)]
+        kernel = element_kernel(name, source, z.size, (0, 1, *range(2, 2 + n_scalars), ERROR_FLAG), numbers)
         return LaunchPlan((kernel,), errors=region_errors(pattern), bytes=2 * z.nbytes)
 
 
@@ -55,10 +55,9 @@ class IncSubtensorElements(CudaImplementation):
         name = _name(f"{op.mode}_subtensor", op.pattern, x.dtype)
         source, n_scalars = _source(name, op.pattern, y, x.dtype, is_set=True, adds=op.mode == "add")
         strides = tuple(0 if size == 1 else stride for size, stride in zip(y.shape, y.strides, strict=True))
-        numbers = [y.size, *_pairs(x.shape, contiguous_strides(x.shape)), *_pairs(y.shape, strides)]
-        copy = CudaKernel(name + "_copy", source, (_blocks(x.size), 1, 1), (THREADS, 1, 1), (0, 1), _scalars([x.size]))
-        change = CudaKernel(name, source, (_blocks(x.size), 1, 1), (THREADS, 1, 1), (0, 2, *range(3, 3 + n_scalars), ERROR_FLAG),
-                            _scalars(numbers))
+        numbers = [y.size, *flat_rows(x.shape, contiguous_strides(x.shape)), *flat_rows(y.shape, strides)]
+        copy = element_kernel(name + "_copy", source, x.size, (0, 1), [x.size])
+        change = element_kernel(name, source, x.size, (0, 2, *range(3, 3 + n_scalars), ERROR_FLAG), numbers)
         return LaunchPlan((copy, change), errors=region_errors(op.pattern), bytes=2 * x.nbytes + y.nbytes)
 
 
@@ -77,18 +76,6 @@ def _source(name: str, pattern: Pattern, region: Operand, dtype: str, is_set: bo
 
 def _name(word: str, pattern: Pattern, dtype: str) -> str:
     return f"sc_{word}_{len(pattern)}d_{SUFFIXES[dtype]}"
-
-
-def _blocks(elements: int) -> int:
-    return max(1, min(-(-elements // THREADS), MOST_BLOCKS))
-
-
-def _pairs(sizes: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    return [number for pair in zip(sizes, strides, strict=True) for number in pair]
-
-
-def _scalars(numbers: Any) -> tuple[Scalar, ...]:
-    return tuple(Scalar("int64", number) for number in numbers)
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {
