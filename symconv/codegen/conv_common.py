@@ -4,17 +4,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from ..graph import Op
 from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
 from ..ops.epilogue import CHANNEL, Epilogue
 from ..ops.spec import Kind
-from .gemm_tile import GemmTile
+from ..target import Target
+from .gemm_tile import GemmTile, make_tile
 from .implementation import Implementation
-from .kernel import Problem
+from .kernel import Kernel, Problem
 from .scalar_printer import load, print_program, storage_type
+from .templates import render_kernel
 
 Triple = tuple[int, int, int]
 TAP_BYTES, SEGMENT_BYTES, RUN_BYTES = 48, 48, 24
@@ -28,6 +30,12 @@ class PixelConvolution(Implementation):
         """FPROP and DGRAD of plain tensors."""
         return isinstance(op, Conv) and op.kind is not Kind.WGRAD and op.layout is None
 
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only FPROP and DGRAD of float32 and float64."""
+        if conv_problem(problem).kind is Kind.WGRAD:
+            return "it makes images and responses, not filter gradients"
+        return refuse_types(problem)
+
 
 class FilterGradient(Implementation):
     """An implementation of WGRAD, which makes filter gradients."""
@@ -35,6 +43,12 @@ class FilterGradient(Implementation):
     def serves(self, op: Op) -> bool:
         """WGRAD of plain tensors."""
         return isinstance(op, Conv) and op.kind is Kind.WGRAD and op.layout is None
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Only WGRAD of float32 and float64."""
+        if conv_problem(problem).kind is not Kind.WGRAD:
+            return "it makes filter gradients, not images or responses"
+        return refuse_types(problem)
 
 
 @lru_cache(maxsize=4096)
@@ -54,6 +68,19 @@ def refuse_types(problem: Problem) -> str | None:
     if problem.outputs[0].dtype != dtype:
         return f"its result has the dtype of its operands, {dtype}, not {problem.outputs[0].dtype}"
     return None
+
+
+def refuse_winograd(problem: Problem) -> str | None:
+    """Why a problem of the right kind has no Winograd's form, or one that would not pay."""
+    conv, dtype = conv_problem(problem), problem.inputs[0].dtype
+    if dtype != "float32":
+        return f"it computes float32, not {dtype}"
+    if conv.w_shape[2:] != (3, 3) or set(conv.spec.stride + conv.spec.dilation) != {1}:
+        return f"it takes 3x3 filters without stride and dilation, not {conv}"
+    geometry = make_geometry(conv)
+    if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
+        return f"{geometry.channels} channels to {geometry.rows} in a group are too few"
+    return refuse_types(problem)
 
 
 def refuse_epilogue(epilogue: Epilogue, dtype: str) -> str | None:
@@ -180,6 +207,28 @@ def epilogue_suffix(problem: Problem) -> str:
     if epilogue is None:
         return ""
     return "".join(f"_{word.replace(':', '_')}" for word in str(epilogue).split("+") if word)
+
+
+def conv_parts(problem: Problem, target: Target) -> tuple[ConvProblem, Geometry, GemmTile]:
+    """The convolution of a problem, its geometry, and the register tiles of its dtype."""
+    conv = conv_problem(problem)
+    return conv, make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+
+
+def conv_source(template: str, name: str, problem: Problem, tile: GemmTile, **values: Any) -> str:
+    """The C of a template that has an epilogue; `values` are what it needs beside the kind and the tile."""
+    return render_kernel(template, function=name, kind=conv_problem(problem).kind.value, tile=tile,
+                         epilogue=make_epilogue(problem, tile), **values)
+
+
+def conv_name(problem: Problem, words: str) -> str:
+    """A kernel's name: what it makes, how in `words`, and its epilogue."""
+    return f"sc_conv_{conv_problem(problem).kind.value}_{words}{epilogue_suffix(problem)}"
+
+
+def conv_kernel(problem: Problem, name: str, source: str, numbers: tuple[int, ...], workspace: int) -> Kernel:
+    """A kernel that makes the result of the problem."""
+    return Kernel(name, source, numbers, workspace, flops=conv_problem(problem).flops, bytes=minimal_bytes(problem))
 
 
 def minimal_bytes(problem: Problem) -> int:

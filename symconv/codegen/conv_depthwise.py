@@ -18,17 +18,17 @@ from .conv_common import (
     Geometry,
     PixelConvolution,
     align,
+    conv_kernel,
+    conv_name,
+    conv_parts,
     conv_problem,
-    epilogue_suffix,
-    make_epilogue,
+    conv_source,
     make_geometry,
     minimal_bytes,
-    refuse_types,
 )
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds
 from .implementation import Implementation
 from .kernel import Kernel, Problem
-from .templates import render_kernel
 
 _MOST_TAPS = 49
 """Taps that are written out, at most."""
@@ -110,9 +110,7 @@ class ConvDepthwise(PixelConvolution):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only FPROP and DGRAD of float32 and float64, one channel in a group, rank 1 or 2, at most 49 taps."""
-        if conv_problem(problem).kind is Kind.WGRAD:
-            return "it makes images and responses, not filter gradients"
-        return _refuse(problem)
+        return super().refuse(problem, target) or _refuse_shape(problem)
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """What memory takes, or a third of the peak where that is longer; vectors at the edges cost twice as much."""
@@ -120,18 +118,15 @@ class ConvDepthwise(PixelConvolution):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the masks of the vectors at the edges."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         plan = plan_taps(geometry, conv.kind)
-        name = f"sc_conv_{conv.kind.value}_depthwise_{_suffix(geometry, tile)}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_depthwise.c.j2", function=name, kind=conv.kind.value, tile=tile, plan=plan,
-                               quick_order=dict(tile.shuffles)["QUICK_ORDER"],
-                               several=geometry.channels != 1, epilogue=make_epilogue(problem, tile),
-                               by_places=not _by_channel(problem))
+        name = conv_name(problem, f"depthwise_{_suffix(geometry, tile)}")
+        source = conv_source("conv_depthwise.c.j2", name, problem, tile, plan=plan, several=geometry.channels != 1,
+                             quick_order=dict(tile.shuffles)["QUICK_ORDER"], by_places=not _by_channel(problem))
         vectors = plan_vectors(geometry, plan, tile)
         parts, together = _cut(geometry, plan, target)
         numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, together)
-        return Kernel(name, source, numbers, _mask_bytes(plan, vectors, tile), flops=conv.flops, bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, _mask_bytes(plan, vectors, tile))
 
 
 class ConvWgradDepthwise(FilterGradient):
@@ -141,9 +136,7 @@ class ConvWgradDepthwise(FilterGradient):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only WGRAD of float32 and float64, one channel in a group, rank 1 or 2, at most 49 taps."""
-        if conv_problem(problem).kind is not Kind.WGRAD:
-            return "it makes filter gradients, not images or responses"
-        return _refuse(problem)
+        return super().refuse(problem, target) or _refuse_shape(problem)
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """What memory takes, or a third of the peak where that is longer."""
@@ -151,14 +144,11 @@ class ConvWgradDepthwise(FilterGradient):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds masks, then the sums of every slice."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         plan = plan_taps(geometry, conv.kind)
-        name = f"sc_conv_wgrad_depthwise_{_suffix(geometry, tile)}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_depthwise_wgrad.c.j2", function=name, kind="wgrad", tile=tile, plan=plan,
-                               quick_order=dict(tile.shuffles)["QUICK_ORDER"],
-                               groups=plan_sums(plan), single=plan_lines(geometry, conv.kind, 1)[0],
-                               epilogue=make_epilogue(problem, tile))
+        name = conv_name(problem, f"depthwise_{_suffix(geometry, tile)}")
+        source = conv_source("conv_depthwise_wgrad.c.j2", name, problem, tile, plan=plan, groups=plan_sums(plan),
+                             quick_order=dict(tile.shuffles)["QUICK_ORDER"], single=plan_lines(geometry, conv.kind, 1)[0])
         vectors = plan_vectors(geometry, plan, tile, exact=True)
         filters = geometry.groups * geometry.rows
         parts = max(1, min(geometry.outside[1], -(-16 // max(1, filters * geometry.batch))))
@@ -166,7 +156,7 @@ class ConvWgradDepthwise(FilterGradient):
         masks = _mask_bytes(plan, vectors, tile, extra=1)
         numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, slices, masks // tile.itemsize)
         workspace = masks + slices * filters * plan.taps * tile.itemsize
-        return Kernel(name, source, numbers, workspace, flops=conv.flops, bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, workspace)
 
 
 def plan_taps(geometry: Geometry, kind: Kind) -> TapPlan:
@@ -244,22 +234,18 @@ def plan_vectors(geometry: Geometry, plan: TapPlan, tile: GemmTile, *, exact: bo
     return Vectors(count, number, min(low, high), high)
 
 
-def _refuse(problem: Problem) -> str | None:
+def _refuse_shape(problem: Problem) -> str | None:
     conv = conv_problem(problem)
-    reason = refuse_types(problem)
-    if reason is None and conv.w_shape[1] != 1:
-        reason = f"it takes one input channel in a group, not {conv.w_shape[1]}"
-    if reason is None and conv.spec.ndim > 2:
-        reason = f"it convolves along one or two axes, not {conv.spec.ndim}"
+    if conv.w_shape[1] != 1:
+        return f"it takes one input channel in a group, not {conv.w_shape[1]}"
+    if conv.spec.ndim > 2:
+        return f"it convolves along one or two axes, not {conv.spec.ndim}"
     taps = make_geometry(conv).taps
-    if reason is None and taps > _MOST_TAPS:
-        reason = f"it writes out at most {_MOST_TAPS} taps, and the kernel has {taps}"
-    return reason
+    return f"it writes out at most {_MOST_TAPS} taps, and the kernel has {taps}" if taps > _MOST_TAPS else None
 
 
 def _estimate(problem: Problem, target: Target, share: float) -> float:
-    conv = conv_problem(problem)
-    geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+    conv, geometry, tile = conv_parts(problem, target)
     plan = plan_taps(geometry, conv.kind)
     vectors = plan_vectors(geometry, plan, tile)
     filled = max(1.0, (vectors.number + vectors.edges) * tile.lanes / max(1, vectors.count))

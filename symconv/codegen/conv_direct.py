@@ -11,17 +11,14 @@ from .conv_common import (
     PixelConvolution,
     Triple,
     align,
-    conv_problem,
-    epilogue_suffix,
-    make_epilogue,
-    make_geometry,
-    minimal_bytes,
-    refuse_types,
+    conv_kernel,
+    conv_name,
+    conv_parts,
+    conv_source,
     turning_seconds,
 )
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds
 from .kernel import Kernel, Problem
-from .templates import render_kernel
 
 WORK_BYTES = 1024
 """Bytes of the struct Work of conv_direct.c.j2, at most."""
@@ -60,12 +57,9 @@ class ConvDirect(PixelConvolution):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only FPROP and DGRAD of float32 and float64, and taps that reach less far than a band may be long."""
-        conv = conv_problem(problem)
-        if conv.kind is Kind.WGRAD:
-            return "it makes images and responses, not filter gradients"
-        reason = refuse_types(problem)
+        reason = super().refuse(problem, target)
         if reason is None:
-            geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+            conv, geometry, tile = conv_parts(problem, target)
             nbytes = plan_band(geometry, conv.kind, tile).elements * tile.itemsize
             if nbytes > 16 * _BAND_BYTES:
                 reason = f"one row of pixels needs {nbytes} bytes of the image"
@@ -73,8 +67,7 @@ class ConvDirect(PixelConvolution):
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """A share of the peak, less where rows of pixels fill their vectors badly, and the copying of bands."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         plan, phases = plan_band(geometry, conv.kind, tile), _phases(geometry, conv.kind)
         counts = _counts(geometry, conv.kind)
         vectors = -(-counts[2] // tile.lanes) * tile.lanes
@@ -94,13 +87,11 @@ class ConvDirect(PixelConvolution):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, their distances, turned filters (DGRAD) and a band for each thread."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         shapes = tile_shapes(tile)
-        name = f"sc_conv_{conv.kind.value}_direct_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_direct.c.j2", function=name, kind=conv.kind.value, tile=tile, shapes=shapes,
-                               work_bytes=WORK_BYTES, largest=max(rows * vectors for rows, vectors in enumerate(shapes, 1)),
-                               epilogue=make_epilogue(problem, tile))
+        name = conv_name(problem, f"direct_{tile.suffix}")
+        source = conv_source("conv_direct.c.j2", name, problem, tile, shapes=shapes, work_bytes=WORK_BYTES,
+                             largest=max(rows * vectors for rows, vectors in enumerate(shapes, 1)))
         plan = plan_band(geometry, conv.kind, tile)
         turned = geometry.groups * geometry.rows * geometry.channels * geometry.taps if conv.kind is Kind.DGRAD else 0
         head = WORK_BYTES * _phases(geometry, conv.kind) + (TAP_BYTES + 16 * plan.channels) * geometry.taps + turned * tile.itemsize
@@ -108,8 +99,7 @@ class ConvDirect(PixelConvolution):
         elements = align(plan.elements * tile.itemsize) // tile.itemsize
         numbers = (*geometry.numbers, target.threads, plan.rows, plan.columns, plan.channels, elements, turned,
                    int(conv.flops < PARALLEL_FLOPS), choose_tile_rows(geometry, conv.kind, tile, plan))
-        return Kernel(name, source, numbers, align(head) + elements * tile.itemsize * target.threads, flops=conv.flops,
-                      bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, align(head) + elements * tile.itemsize * target.threads)
 
 
 def tile_shapes(tile: GemmTile) -> tuple[int, ...]:

@@ -11,15 +11,13 @@ from .conv_common import (
     Geometry,
     PixelConvolution,
     align,
-    conv_problem,
-    epilogue_suffix,
-    make_epilogue,
-    make_geometry,
-    minimal_bytes,
+    conv_kernel,
+    conv_name,
+    conv_parts,
+    conv_source,
     reads_plainly,
-    refuse_types,
 )
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_block, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_block
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
 
@@ -56,16 +54,9 @@ class ConvGemm(PixelConvolution):
 
     name = "conv_gemm"
 
-    def refuse(self, problem: Problem, target: Target) -> str | None:
-        """Only FPROP and DGRAD of float32 and float64."""
-        if conv_problem(problem).kind is Kind.WGRAD:
-            return "it makes images and responses, not filter gradients"
-        return refuse_types(problem)
-
     def estimate(self, problem: Problem, target: Target) -> float:
         """A share of the peak that falls with few rows, and what is read, copied and scattered beside the products."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         backward = conv.kind is Kind.DGRAD
         spread = math.prod(geometry.stride) if backward else 1
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels // spread
@@ -79,8 +70,7 @@ class ConvGemm(PixelConvolution):
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The filters in tiles, those of each phase of a stride (DGRAD) by themselves."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         if not _tiles_weights(geometry, conv.kind):
             return ()
         name = f"sc_conv_{conv.kind.value}_gemm_weights_{tile.suffix}"
@@ -92,18 +82,16 @@ class ConvGemm(PixelConvolution):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, and each thread's panels and runs."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         block = make_block(tile)
-        name = f"sc_conv_{conv.kind.value}_gemm_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_gemm.c.j2", function=name, kind=conv.kind.value, tile=tile, block=block,
-                               epilogue=make_epilogue(problem, tile), task_panels=_TASK_PANELS, first_cache=_FIRST_CACHE,
-                               weights_cache=_WEIGHTS_CACHE, few_tiles=_FEW_TILES)
+        name = conv_name(problem, f"gemm_{tile.suffix}")
+        source = conv_source("conv_gemm.c.j2", name, problem, tile, block=block, task_panels=_TASK_PANELS,
+                             first_cache=_FIRST_CACHE, weights_cache=_WEIGHTS_CACHE, few_tiles=_FEW_TILES)
         panels, pieces, scratch = _scratch(geometry, tile, block, conv.kind)
         taps = align(TAP_BYTES * geometry.taps)
         numbers = (*geometry.numbers, target.threads, panels, pieces, scratch, taps, int(conv.flops < PARALLEL_FLOPS),
                    int(_tiles_weights(geometry, conv.kind)), *choose_tasks(geometry, tile, conv.kind, target.threads))
-        return Kernel(name, source, numbers, taps + scratch * target.threads, flops=conv.flops, bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, taps + scratch * target.threads)
 
 
 def _tiles_weights(geometry: Geometry, kind: Kind) -> bool:

@@ -14,17 +14,14 @@ from .conv_common import (
     PixelConvolution,
     Triple,
     align,
-    conv_problem,
-    epilogue_suffix,
-    make_epilogue,
-    make_geometry,
-    minimal_bytes,
-    refuse_types,
+    conv_kernel,
+    conv_name,
+    conv_parts,
+    conv_source,
     turning_seconds,
 )
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds
 from .kernel import Kernel, Problem
-from .templates import render_kernel
 
 _IMAGE_BYTES = 64 * 1024
 """What the padded channels of a task may fill of the second cache, if there is more than one of them."""
@@ -46,11 +43,10 @@ class ConvScatter(PixelConvolution):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only DGRAD of float32 and float64, stride 1 along the last axis, of images that fit the second cache."""
-        conv = conv_problem(problem)
+        conv, geometry, tile = conv_parts(problem, target)
         if conv.kind is not Kind.DGRAD:
             return "it makes images alone"
-        reason = refuse_types(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        reason = super().refuse(problem, target)
         if reason is None and geometry.stride[2] != 1:
             reason = f"it adds whole rows, which a stride of {geometry.stride[2]} along the last axis takes apart"
         nbytes = max(_plane(geometry, tile), _copied_lines(geometry, tile)) * tile.itemsize
@@ -60,7 +56,7 @@ class ConvScatter(PixelConvolution):
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """A share of the peak, less with few filters and rows that fill their vectors badly; the filters read for every block."""
-        geometry, tile = make_geometry(conv_problem(problem)), make_tile(problem.inputs[0].dtype, target)
+        _, geometry, tile = conv_parts(problem, target)
         threads = max(1, target.threads)
         vectors = geometry.inside[0] * geometry.inside[1] * -(-geometry.inside[2] // tile.lanes)
         filters = geometry.groups * geometry.rows * geometry.channels * geometry.taps
@@ -75,10 +71,9 @@ class ConvScatter(PixelConvolution):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the spots, the turned filters, and each thread's padded image and response."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
-        name = f"sc_conv_dgrad_scatter_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_scatter.c.j2", function=name, kind="dgrad", tile=tile, epilogue=make_epilogue(problem, tile))
+        conv, geometry, tile = conv_parts(problem, target)
+        name = conv_name(problem, f"scatter_{tile.suffix}")
+        source = conv_source("conv_scatter.c.j2", name, problem, tile)
         threads = 1 if conv.flops < PARALLEL_FLOPS else target.threads
         plane, block = _plane(geometry, tile), _channels_of_task(geometry, tile, target)
         scratch = align((block * plane + _copied_lines(geometry, tile)) * tile.itemsize) // tile.itemsize
@@ -87,7 +82,7 @@ class ConvScatter(PixelConvolution):
         turned = align(geometry.groups * geometry.taps * geometry.rows * geometry.channels * tile.itemsize) // tile.itemsize
         numbers = (*geometry.numbers, threads, *_padded(geometry), plane, block, _spots_at_once(geometry, tile), turned, scratch)
         workspace = align(spots_bytes) + (turned + scratch * max(1, threads)) * tile.itemsize
-        return Kernel(name, source, numbers, workspace, flops=conv.flops, bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, workspace)
 
 
 def _padded(geometry: Geometry) -> Triple:

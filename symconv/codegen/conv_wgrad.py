@@ -1,7 +1,6 @@
 """WGRAD as an implicit matrix product over the pixels of all images, for any spec."""
 from __future__ import annotations
 
-from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import (
     RUN_BYTES,
@@ -10,17 +9,14 @@ from .conv_common import (
     FilterGradient,
     Geometry,
     align,
-    conv_problem,
-    epilogue_suffix,
-    make_epilogue,
-    make_geometry,
-    minimal_bytes,
+    conv_kernel,
+    conv_name,
+    conv_parts,
+    conv_source,
     reads_plainly,
-    refuse_types,
 )
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmBlock, GemmTile, compute_seconds
 from .kernel import Kernel, Problem
-from .templates import render_kernel
 
 _TASK_ROWS = 288
 _TASK_PANELS = 16
@@ -33,15 +29,9 @@ class ConvWgrad(FilterGradient):
 
     name = "conv_wgrad_gemm"
 
-    def refuse(self, problem: Problem, target: Target) -> str | None:
-        """Only WGRAD of float32 and float64."""
-        if conv_problem(problem).kind is not Kind.WGRAD:
-            return "it makes filter gradients, not images or responses"
-        return refuse_types(problem)
-
     def estimate(self, problem: Problem, target: Target) -> float:
         """A share of the peak that falls with few filters, and the copying of patches, in pieces that stay in the second cache."""
-        geometry, tile = make_geometry(conv_problem(problem)), make_tile(problem.inputs[0].dtype, target)
+        _, geometry, tile = conv_parts(problem, target)
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels
         columns = -(-geometry.rows // tile.lanes) * tile.lanes
         copied = geometry.groups * columns * geometry.pixels + (0 if reads_plainly(geometry) else patches)
@@ -51,12 +41,10 @@ class ConvWgrad(FilterGradient):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the taps, the partial sums of every slice, and each thread's packed operands."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+        conv, geometry, tile = conv_parts(problem, target)
         block = GemmBlock(128, 0, _TASK_ROWS, _TASK_PANELS * tile.columns)
-        name = f"sc_conv_wgrad_gemm_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_wgrad.c.j2", function=name, kind="wgrad", tile=tile, block=block,
-                               epilogue=make_epilogue(problem, tile), task_rows=_TASK_ROWS, task_panels=_TASK_PANELS)
+        name = conv_name(problem, f"gemm_{tile.suffix}")
+        source = conv_source("conv_wgrad.c.j2", name, problem, tile, block=block, task_rows=_TASK_ROWS, task_panels=_TASK_PANELS)
         slices = count_slices(geometry, tile, block)
         panels = -(-geometry.rows // tile.columns)
         partial = slices * geometry.groups * panels * tile.columns * geometry.channels * geometry.taps
@@ -66,8 +54,7 @@ class ConvWgrad(FilterGradient):
         scratch = align(scratch + block.depth * (SEGMENT_BYTES + RUN_BYTES))
         numbers = (*geometry.numbers, target.threads, slices, partial, scratch, int(conv.flops < PARALLEL_FLOPS),
                    int(reads_plainly(geometry)))
-        return Kernel(name, source, numbers, align(head) + scratch * target.threads, flops=conv.flops,
-                      bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, align(head) + scratch * target.threads)
 
 
 def count_slices(geometry: Geometry, tile: GemmTile, block: GemmBlock) -> int:

@@ -8,17 +8,14 @@ from .conv_common import (
     FilterGradient,
     Geometry,
     align,
-    conv_problem,
-    epilogue_suffix,
-    make_epilogue,
-    make_geometry,
-    minimal_bytes,
-    refuse_types,
+    conv_kernel,
+    conv_name,
+    conv_parts,
+    conv_source,
 )
 from .conv_direct import BandPlan, plan_band
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds
 from .kernel import Kernel, Problem
-from .templates import render_kernel
 
 _SUMS_BYTES = 384 * 1024
 """What a group's sums, a vector for each element of its filters, may fill."""
@@ -34,12 +31,9 @@ class ConvWgradDirect(FilterGradient):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only WGRAD of float32 and float64 with few filters and channels in a group."""
-        conv = conv_problem(problem)
-        if conv.kind is not Kind.WGRAD:
-            return "it makes filter gradients, not images or responses"
-        reason = refuse_types(problem)
+        reason = super().refuse(problem, target)
         if reason is None:
-            geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
+            conv, geometry, tile = conv_parts(problem, target)
             sums = _sums(geometry, tile) * tile.itemsize
             if sums > _SUMS_BYTES:
                 return f"the sums of a group's filters take {sums} bytes, a vector each: more than {_SUMS_BYTES}"
@@ -50,7 +44,7 @@ class ConvWgradDirect(FilterGradient):
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """A share of the peak, less where rows of pixels fill their vectors badly, and the copying of bands."""
-        geometry, tile = make_geometry(conv_problem(problem)), make_tile(problem.inputs[0].dtype, target)
+        _, geometry, tile = conv_parts(problem, target)
         plan = plan_band(geometry, Kind.WGRAD, tile, geometry.channels)
         out = geometry.outside
         vectors = -(-out[2] // tile.lanes) * tile.lanes
@@ -62,11 +56,9 @@ class ConvWgradDirect(FilterGradient):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds taps, distances, the sums of every slice, and each thread's band, rows and sums."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile(problem.inputs[0].dtype, target)
-        name = f"sc_conv_wgrad_direct_{tile.suffix}{epilogue_suffix(problem)}"
-        source = render_kernel("conv_wgrad_direct.c.j2", function=name, kind="wgrad", tile=tile, shapes=_tile_shapes(tile),
-                               epilogue=make_epilogue(problem, tile))
+        conv, geometry, tile = conv_parts(problem, target)
+        name = conv_name(problem, f"direct_{tile.suffix}")
+        source = conv_source("conv_wgrad_direct.c.j2", name, problem, tile, shapes=_tile_shapes(tile))
         plan = plan_band(geometry, conv.kind, tile, geometry.channels)
         width = -(-plan.columns // tile.lanes) * tile.lanes
         scratch = plan.elements + geometry.rows * plan.rows * width + _sums(geometry, tile)
@@ -77,7 +69,7 @@ class ConvWgradDirect(FilterGradient):
         workspace = TAP_BYTES * geometry.taps + 8 * depth + (partial + scratch * target.threads) * tile.itemsize
         numbers = (*geometry.numbers, target.threads, slices, plan.rows, plan.columns, scratch, plan.elements,
                    int(conv.flops < PARALLEL_FLOPS))
-        return Kernel(name, source, numbers, workspace, flops=conv.flops, bytes=minimal_bytes(problem))
+        return conv_kernel(problem, name, source, numbers, workspace)
 
 
 def _sums(geometry: Geometry, tile: GemmTile) -> int:

@@ -12,16 +12,15 @@ from ..target import Target
 from .conv_common import (
     Geometry,
     PixelConvolution,
+    conv_kernel,
+    conv_name,
+    conv_parts,
     conv_problem,
-    epilogue_suffix,
-    make_epilogue,
-    make_geometry,
-    minimal_bytes,
-    refuse_types,
+    conv_source,
+    refuse_winograd,
 )
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
-from .templates import render_kernel
 from .winograd_plan import DEPTH, MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of
 from .winograd_transforms import POINTS, cook_toom, straight_line
 
@@ -94,36 +93,28 @@ class ConvWinograd(PixelConvolution):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, no dilation, and enough channels."""
-        conv = conv_problem(problem)
-        spec, dtype = conv.spec, problem.inputs[0].dtype
         if config.conv.winograd == "off":
             return "the setting conv.winograd is 'off'"
-        if conv.kind is Kind.WGRAD:
-            return "it makes images and responses, not filter gradients"
-        if dtype != "float32":
-            return f"it computes float32, not {dtype}"
-        if conv.w_shape[2:] != (3, 3) or set(spec.stride + spec.dilation) != {1}:
-            return f"it takes 3x3 filters without stride and dilation, not {conv}"
-        geometry = make_geometry(conv)
-        lanes, layout = make_tile(dtype, target).lanes, conv.layout
+        return super().refuse(problem, target) or refuse_winograd(problem) or self._refuse_sizes(problem, target)
+
+    def _refuse_sizes(self, problem: Problem, target: Target) -> str | None:
+        conv, geometry, tile = conv_parts(problem, target)
+        spec, lanes, layout = conv.spec, tile.lanes, conv.layout
         if layout is not None and (layout != Layout(lanes, lanes) or geometry.rows % lanes or geometry.channels % lanes):
             return f"it takes image and result both plain or both in blocks of {lanes} channels that are of one group, not {conv}"
         if max(spec.pad_lo + spec.pad_hi) > 2:
             return f"the padding {spec.pad_lo}, {spec.pad_hi} makes results of nothing but zeros, which would be rounded"
-        if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
-            return f"{geometry.channels} channels to {geometry.rows} in a group are too few"
         if geometry.channels < self.least_channels:
             return (f"over {geometry.channels} channels its errors of rounding would be more than 4 times those of direct sums; "
                     f"it takes {self.least_channels} channels or more")
         tiles = count_tiles(geometry, self.results)
         if self.fused and tiles > _FUSED_TILES:
             return f"it takes {_FUSED_TILES} tiles at most, not {tiles}: filters would be transformed again and again"
-        return refuse_types(problem)
+        return None
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """Transforms and products at their shares of the peak, tails of tiles and channels counted."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        conv, geometry, tile = conv_parts(problem, target)
         tiles, panels = count_tiles(geometry, self.results), -(-geometry.rows // tile.columns)
         products = self.points * geometry.groups * geometry.channels * panels * tile.columns * tiles
         vectors = DATA_CYCLES * -(-geometry.channels // tile.lanes) + RESULT_CYCLES * -(-geometry.rows // tile.lanes)
@@ -148,17 +139,14 @@ class ConvWinograd(PixelConvolution):
         """The kernel; its workspace holds data that are transformed first, and each thread's scratch."""
         cut = self._cut(problem, target)
         elements = cut.plan.data_elements + cut.threads * cut.plan.scratch_elements
-        return Kernel(self._name(problem, target), self._render(problem, target), cut.numbers, elements * 4,
-                      flops=conv_problem(problem).flops, bytes=minimal_bytes(problem))
+        return conv_kernel(problem, self._name(problem, target), self._render(problem, target), cut.numbers, elements * 4)
 
     def _name(self, problem: Problem, target: Target) -> str:
-        kind, tile = conv_problem(problem).kind.value, make_tile("float32", target)
         blocked = "_blocked" if conv_problem(problem).layout else ""
-        return f"sc_conv_{kind}_winograd_{self.results}x{self.results}{blocked}_{tile.suffix}{epilogue_suffix(problem)}"
+        return conv_name(problem, f"winograd_{self.results}x{self.results}{blocked}_{make_tile('float32', target).suffix}")
 
     def _cut(self, problem: Problem, target: Target) -> _Cut:
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        conv, geometry, tile = conv_parts(problem, target)
         backward = conv.kind is Kind.DGRAD
         pads = tuple(2 - pad if backward else pad for pad in geometry.pad[1:])
         threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
@@ -170,11 +158,10 @@ class ConvWinograd(PixelConvolution):
     def _render(self, problem: Problem, target: Target) -> str:
         """The source, with the kernel and the one that makes the weights."""
         tile, transforms = make_tile("float32", target), cook_toom(self.results, 3, POINTS[self.results])
-        return render_kernel(
-            "winograd.c.j2", function=self._name(problem, target), kind=conv_problem(problem).kind.value, tile=tile,
-            m=self.results, n=transforms.size, depth=DEPTH, run=RUN_PIXELS // self.results, most_tiles=MOST_TILES,
-            turn=make_turn(tile.lanes), blocked=conv_problem(problem).layout is not None,
-            epilogue=make_epilogue(problem, tile), taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
+        return conv_source(
+            "winograd.c.j2", self._name(problem, target), problem, tile, m=self.results, n=transforms.size, depth=DEPTH,
+            run=RUN_PIXELS // self.results, most_tiles=MOST_TILES, turn=make_turn(tile.lanes),
+            blocked=conv_problem(problem).layout is not None, taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
             data_lines=straight_line(transforms.data, "x{}", "y{}"),
             result_lines=straight_line(transforms.result, "x{}", "y{}"))
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..config import config
-from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import (
     FilterGradient,
     Geometry,
+    conv_kernel,
+    conv_name,
+    conv_parts,
     conv_problem,
-    epilogue_suffix,
+    conv_source,
     make_epilogue,
     make_geometry,
-    minimal_bytes,
-    refuse_types,
+    refuse_winograd,
 )
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds, make_tile
+from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds
 from .kernel import Kernel, Problem
-from .templates import render_kernel
 from .winograd_plan import MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of
 from .winograd_transforms import WGRAD_POINTS, cook_toom, straight_line
 
@@ -72,20 +72,10 @@ class ConvWinogradWgrad(FilterGradient):
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only WGRAD of float32 with 3x3 filters, no stride and no dilation."""
-        conv = conv_problem(problem)
-        spec, dtype = conv.spec, problem.inputs[0].dtype
         if config.conv.winograd == "off":
             return "the setting conv.winograd is 'off'"
-        if conv.kind is not Kind.WGRAD:
-            return "it makes filter gradients, not images or responses"
-        if dtype != "float32":
-            return f"it computes float32, not {dtype}"
-        if conv.w_shape[2:] != (3, 3) or set(spec.stride + spec.dilation) != {1}:
-            return f"it takes 3x3 filters without stride and dilation, not {conv}"
-        geometry = make_geometry(conv)
-        if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
-            return f"{geometry.channels} channels to {geometry.rows} in a group are too few"
-        reason = refuse_types(problem)
+        geometry = make_geometry(conv_problem(problem))
+        reason = super().refuse(problem, target) or refuse_winograd(problem)
         if reason is None and geometry.rows * geometry.channels < self.least_filters:
             return (f"it takes {self.least_filters} filters or more, not {geometry.rows} times {geometry.channels}: for so few "
                     f"the direct kernel is faster, or has less than a quarter of the errors")
@@ -96,8 +86,7 @@ class ConvWinogradWgrad(FilterGradient):
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """Transforms and products at their shares of the peak, tails of tiles and channels counted."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        conv, geometry, tile = conv_parts(problem, target)
         tiles, panels = count_tiles(geometry, self.size), -(-geometry.channels // tile.columns)
         products = self.points * geometry.groups * geometry.rows * panels * tile.columns * tiles
         vectors = tiles * sum(-(-size // tile.lanes) for size in (geometry.channels, geometry.rows))
@@ -111,23 +100,21 @@ class ConvWinogradWgrad(FilterGradient):
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the data of a chunk of tiles, and sums."""
-        conv = conv_problem(problem)
-        geometry, tile = make_geometry(conv), make_tile("float32", target)
+        conv, geometry, tile = conv_parts(problem, target)
         threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
         plan = make_plan(geometry, tile, self.size)
         tasks = -(-geometry.rows // plan.block_rows) * -(-geometry.channels // (plan.block_panels * tile.columns))
         elements = plan.image_elements + plan.response_elements + (threads + (tasks if plan.kept else 0)) * plan.sums_elements
         numbers = (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
                    *geometry.pad[1:], int(geometry.flip), threads, *plan.numbers)
-        name = f"sc_conv_wgrad_winograd_{self.size}x{self.size}_{tile.suffix}{epilogue_suffix(problem)}"
-        return Kernel(name, self._render(problem, tile, name), numbers, elements * 4, flops=conv.flops,
-                      bytes=minimal_bytes(problem))
+        name = conv_name(problem, f"winograd_{self.size}x{self.size}_{tile.suffix}")
+        return conv_kernel(problem, name, self._render(problem, tile, name), numbers, elements * 4)
 
     def _render(self, problem: Problem, tile: GemmTile, name: str) -> str:
         transforms, epilogue = cook_toom(3, self.size, WGRAD_POINTS[self.size]), make_epilogue(problem, tile)
-        return render_kernel(
-            "winograd_wgrad.c.j2", function=name, tile=tile, m=self.size, n=transforms.size, depth=_DEPTH,
-            run=RUN_PIXELS // self.size, most_tiles=MOST_TILES, turn=make_turn(tile.lanes), epilogue=epilogue,
+        return conv_source(
+            "winograd_wgrad.c.j2", name, problem, tile, m=self.size, n=transforms.size, depth=_DEPTH,
+            run=RUN_PIXELS // self.size, most_tiles=MOST_TILES, turn=make_turn(tile.lanes),
             by_channel=any("channel_" in line for line in epilogue.before),
             taps_lines=straight_line(transforms.taps, "x{}", "y{}"), data_lines=straight_line(transforms.data, "x{}", "y{}"),
             result_lines=straight_line(transforms.result, "x{}", "y{}"))
