@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from conv_oracle import expected, op_and_inputs, operands
+from conv_oracle import check_elements, check_epilogue, check_threads, expected, op_and_inputs, operands
 from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen.conv_depthwise import ConvDepthwise, ConvWgradDepthwise
@@ -41,7 +41,6 @@ PROBLEMS = """
     n1 c3 h6 w11 k3 r1 s1 u2 p1 g3
     n9 c1 h30 w30 k1 r3 s3 p1
 """.strip().splitlines()
-TOLERANCE = {"float32": 3e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
 VECTOR_BYTES = Target().vector_bytes
 
 
@@ -51,15 +50,7 @@ def _implementation(kind: Kind) -> ConvDepthwise | ConvWgradDepthwise:
 
 def _check(text: str, threads: int, vector_bytes: int = VECTOR_BYTES) -> None:
     conv = ConvProblem.parse(text)
-    x, w, y = operands(conv)
-    op, inputs = op_and_inputs(conv, x, w, y)
-    wanted, magnitude = expected(conv, x, w, y)
-    (found,) = run_kernel(_implementation(conv.kind), op, *inputs, threads=threads,
-                          target=Target(threads=threads, vector_bytes=vector_bytes))
-    assert found.dtype == conv.dtype
-    assert found.shape == wanted.shape
-    wrong = ~(np.abs(found - wanted) <= TOLERANCE[conv.dtype] * magnitude)
-    assert not wrong.any(), f"{conv}: {wrong.sum()} of {wrong.size} wrong, first {np.argwhere(wrong)[0]}"
+    check_elements(_implementation(conv.kind), conv, Target(threads=threads, vector_bytes=vector_bytes))
 
 
 @pytest.mark.parametrize("sizes", [line.strip() for line in PROBLEMS])
@@ -79,25 +70,14 @@ def test_doubles_and_narrow_vectors(kind: str, sizes: str) -> None:
                                   "wgrad n5 c2 h90 w40 k2 r3 s3 g2 f32", "wgrad n1 c1 h90 w40 k1 r3 s3 f32"])
 def test_threads_do_not_change_bits(text: str) -> None:
     conv = ConvProblem.parse(text)
-    op, inputs = op_and_inputs(conv, *operands(conv))
-    one, two = (run_kernel(_implementation(conv.kind), op, *inputs, threads=threads)[0] for threads in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    check_threads(_implementation(conv.kind), conv)
 
 
 @pytest.mark.parametrize("text", ["fprop n2 c3 h9 w21 k6 r3 s3 p1 g3 f32", "dgrad n2 c3 h9 w21 k3 r3 s3 u2 p1 g3 f32",
                                   "dgrad n1 c2 h9 w10 k4 r3 s3 u3 g2 f32", "wgrad n2 c3 h9 w11 k3 r3 s3 p1 g3 f32"])
 def test_epilogue(text: str) -> None:
     conv = ConvProblem.parse(text)
-    x, w, y = operands(conv)
-    wanted, magnitude = expected(conv, x, w, y)
-    body = (Instruction("mul", (0, 1), conv.dtype), Instruction("add", (3, 2), conv.dtype), Instruction("relu", (4,), conv.dtype))
-    epilogue = Epilogue(ScalarProgram((conv.dtype,) * 3, body, (5,)), ("channel", "full"))
-    rng = np.random.default_rng(5)
-    scale, residual = (rng.standard_normal(shape).astype(conv.dtype) for shape in (wanted.shape[1], wanted.shape))
-    along = scale.astype(np.float64).reshape(1, -1, *(1,) * (wanted.ndim - 2))
-    op, inputs = op_and_inputs(conv, x, w, y, epilogue)
-    (found,) = run_kernel(_implementation(conv.kind), op, *inputs, scale, residual, threads=2)
-    assert (np.abs(found - np.maximum(wanted * along + residual, 0)) <= 3e-6 * (magnitude * (1 + abs(along)) + 1)).all()
+    check_epilogue(_implementation(conv.kind), conv)
 
 
 @pytest.mark.parametrize("width", [3, 5, 8, 13, 16, 21, 39])

@@ -3,14 +3,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conv_oracle import expected, op_and_inputs, operands
+from conv_oracle import check_elements, check_epilogue, check_threads, expected, op_and_inputs, operands
 from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen.conv_scatter import ConvScatter
 from symconv.codegen.convolution import CONV_IMPLEMENTATIONS
 from symconv.ops.conv_problem import ConvProblem
-from symconv.ops.epilogue import Epilogue
-from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.target import Target
 
 PROBLEMS = """
@@ -30,19 +28,11 @@ PROBLEMS = """
     n1 c3 h8 w24 k300 r3 s3 p1
     n3 c7 h1 w1 k5 r3 s3 p1
 """.strip().splitlines()
-TOLERANCE = {"float32": 3e-6, "float64": 1e-12}  # of the sum of the magnitudes of the terms
 
 
 def _check(text: str, threads: int, vector_bytes: int = Target().vector_bytes) -> None:
     conv = ConvProblem.parse(text)
-    x, w, y = operands(conv)
-    op, inputs = op_and_inputs(conv, x, w, y)
-    wanted, magnitude = expected(conv, x, w, y)
-    (found,) = run_kernel(ConvScatter(), op, *inputs, threads=threads, target=Target(threads=threads, vector_bytes=vector_bytes))
-    assert found.dtype == conv.dtype
-    assert found.shape == wanted.shape
-    wrong = ~(np.abs(found - wanted) <= TOLERANCE[conv.dtype] * magnitude)
-    assert not wrong.any(), f"{conv}: {wrong.sum()} of {wrong.size} wrong, first {np.argwhere(wrong)[0]}"
+    check_elements(ConvScatter(), conv, Target(threads=threads, vector_bytes=vector_bytes))
 
 
 @pytest.mark.parametrize("sizes", [line.strip() for line in PROBLEMS])
@@ -57,24 +47,13 @@ def test_narrow_vectors() -> None:
 
 def test_threads_do_not_change_bits() -> None:
     conv = ConvProblem.parse("dgrad n5 c20 h12 w12 k50 r5 s5 f32")
-    op, inputs = op_and_inputs(conv, *operands(conv))
-    one, two = (run_kernel(ConvScatter(), op, *inputs, threads=threads)[0] for threads in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    check_threads(ConvScatter(), conv)
 
 
 @pytest.mark.parametrize("sizes", ["n2 c3 h9 w11 k5 r3 s3 p1 f32", "n2 c3 h11 w9 k5 r2 s2 u4x1 p0:3x5 f32"])
 def test_epilogue(sizes: str) -> None:
     conv = ConvProblem.parse(f"dgrad {sizes}")
-    x, w, y = operands(conv)
-    wanted, magnitude = expected(conv, x, w, y)
-    body = (Instruction("mul", (0, 1), conv.dtype), Instruction("add", (3, 2), conv.dtype), Instruction("relu", (4,), conv.dtype))
-    epilogue = Epilogue(ScalarProgram((conv.dtype,) * 3, body, (5,)), ("channel", "full"))
-    rng = np.random.default_rng(5)
-    scale, residual = (rng.standard_normal(shape).astype(conv.dtype) for shape in (wanted.shape[1], wanted.shape))
-    along = scale.astype(np.float64).reshape(1, -1, *(1,) * (wanted.ndim - 2))
-    op, inputs = op_and_inputs(conv, x, w, y, epilogue)
-    (found,) = run_kernel(ConvScatter(), op, *inputs, scale, residual, threads=2)
-    assert (np.abs(found - np.maximum(wanted * along + residual, 0)) <= 3e-6 * (magnitude * (1 + abs(along)) + 1)).all()
+    check_epilogue(ConvScatter(), conv)
 
 
 def test_what_is_not_a_number_stays_where_the_taps_reach() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conv_oracle import Array, expected, op_and_inputs, operands
+from conv_oracle import WINOGRAD_SIZES, Array, check_winograd, expected, op_and_inputs, operands, winograd_problem
 from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen import conv_winograd
@@ -22,35 +22,13 @@ from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.target import Target
 
 SIX = ("0", "1", "-1", "2", "-2", "1/2", "-1/2")
-PROBLEMS = """
-    n1 c8 h1 w1 k8 p1
-    n1 c8 h3 w2 k9 p1 flip
-    n2 c9 h9 w11 k13 p1
-    n1 c17 h5 w6 k15 p2
-    n1 c13 h13 w7 k20 p0 flip
-    n2 c40 h7 w7 k30 p1
-    n3 c16 h14 w14 k64 p1
-    n2 c9 h30 w37 k8 p0:1x2:0
-    n1 c8 h6 w70 k11 p1:2x0:2 flip
-    n1 c150 h9 w18 k10 p1
-    n2 c32 h9 w21 k16 p1 g2
-    n0 c8 h8 w8 k8 p1
-    n33 c8 h4 w3 k8 p1
-""".strip().splitlines()
-ERROR = {4: 3e-6, 2: 8e-7}  # of the largest sum of magnitudes: tiles share their errors
-
-
-def problem_of(kind: str, sizes: str) -> ConvProblem:
-    return ConvProblem.parse(re.sub(r"( k\d+)", r"\1 r3 s3", f"{kind} {sizes.strip()} f32"))
+PROBLEMS = [*WINOGRAD_SIZES, "n2 c40 h7 w7 k30 p1", "n3 c16 h14 w14 k64 p1", "n1 c8 h6 w70 k11 p1:2x0:2 flip",
+            "n1 c150 h9 w18 k10 p1"]
+ERROR = {4: 3e-6, 2: 8e-7}  # of the largest sum of magnitudes
 
 
 def check(implementation: ConvWinograd, conv: ConvProblem, target: Target) -> None:
-    x, w, y = operands(conv)
-    op, inputs = op_and_inputs(conv, x, w, y)
-    wanted, magnitude = expected(conv, x, w, y)
-    (found,) = run_kernel(implementation, op, *inputs, target=target)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=ERROR[implementation.results] * magnitude.max(initial=0))
+    check_winograd(implementation, conv, target, ERROR[implementation.results])
 
 
 @pytest.mark.parametrize(("results", "points"), [(2, POINTS[2]), (4, POINTS[4]), (6, SIX)])
@@ -99,32 +77,32 @@ def times(matrix: Matrix, vector: list[Fraction]) -> list[Fraction]:
 @pytest.mark.parametrize("kind", ["fprop", "dgrad"])
 @pytest.mark.parametrize("implementation", CONV_WINOGRAD, ids=lambda each: each.name)
 def test_against_loops(implementation: ConvWinograd, kind: str, sizes: str) -> None:
-    conv = problem_of(kind, sizes)
+    conv = winograd_problem(kind, sizes)
     op, inputs = op_and_inputs(conv, *operands(conv))
     if implementation.fused and "tiles at most" in (implementation.refuse(make_problem(op, *inputs), Target()) or ""):
         pytest.skip("it refuses so many tiles")
     for threads in (1, 2):
-        check(implementation, problem_of(kind, sizes), Target(threads=threads))
+        check(implementation, winograd_problem(kind, sizes), Target(threads=threads))
 
 
 @pytest.mark.parametrize("channels", range(1, 18))
 def test_few_channels(channels: int) -> None:
     for sizes in (f"n1 c{channels} h6 w9 k8 p1", f"n1 c8 h5 w5 k{channels} p1"):
         for kind in ("fprop", "dgrad"):
-            check(CONV_WINOGRAD[1], problem_of(kind, sizes), Target(threads=2))
+            check(CONV_WINOGRAD[1], winograd_problem(kind, sizes), Target(threads=2))
 
 
 @pytest.mark.parametrize("vector_bytes", [16, 64])
 @pytest.mark.parametrize("implementation", CONV_WINOGRAD, ids=lambda each: each.name)
 def test_narrow_and_wide_vectors(implementation: ConvWinograd, vector_bytes: int) -> None:
     for kind in ("fprop", "dgrad"):
-        check(implementation, problem_of(kind, "n1 c10 h9 w21 k34 p1"), Target(vector_bytes=vector_bytes, threads=2))
+        check(implementation, winograd_problem(kind, "n1 c10 h9 w21 k34 p1"), Target(vector_bytes=vector_bytes, threads=2))
 
 
 @pytest.mark.parametrize("blocks", [(1, 5, 0), (2, 128, 0), (1, 96, 96), (2, 7, 35), (3, 12, 24), (99, 1, 128)])
 def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch, blocks: tuple[int, int, int]) -> None:
     """Panels of rows and tiles of a block, and tiles whose data are made first."""
-    conv = problem_of("fprop", "n2 c70 h21 w30 k40 p1")
+    conv = winograd_problem("fprop", "n2 c70 h21 w30 k40 p1")
     op, inputs = op_and_inputs(conv, *operands(conv))
     for implementation in CONV_WINOGRAD[:2]:
         (usual,) = run_kernel(implementation, op, *inputs, threads=1)
@@ -136,7 +114,7 @@ def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("kind", ["fprop", "dgrad"])
 def test_filters_transformed_inside_give_the_same_bits(kind: str) -> None:
-    conv = problem_of(kind, "n2 c70 h11 w9 k40 p1")
+    conv = winograd_problem(kind, "n2 c70 h11 w9 k40 p1")
     op, inputs = op_and_inputs(conv, *operands(conv))
     for results, least in ((4, 8), (2, 1)):
         (usual,) = run_kernel(ConvWinograd(results, least), op, *inputs, threads=2)
@@ -146,7 +124,7 @@ def test_filters_transformed_inside_give_the_same_bits(kind: str) -> None:
 
 def test_filters_are_not_transformed_again_and_again() -> None:
     for sizes, taken in (("n4 c8 h16 w16 k8 p1", True), ("n4 c8 h16 w17 k8 p1", False)):
-        conv = problem_of("fprop", sizes)
+        conv = winograd_problem("fprop", sizes)
         op, inputs = op_and_inputs(conv, *operands(conv))
         reason = ConvWinograd(4, 8, fused=True).refuse(make_problem(op, *inputs), Target())
         assert (reason is None) is taken
@@ -164,7 +142,7 @@ def errors(implementation: Implementation, conv: ConvProblem) -> Array:
 def test_errors_stay_within_the_stated_bound(channels: int) -> None:
     """Root of the mean square and largest error: at most 4 times those of the direct kernel."""
     for kind, sizes in (("fprop", f"n1 c{channels} h24 w24 k8 p1"), ("dgrad", f"n1 c8 h24 w24 k{channels} p1")):
-        conv = problem_of(kind, sizes)
+        conv = winograd_problem(kind, sizes)
         direct = errors(ConvDirect(), conv)
         op, inputs = op_and_inputs(conv, *operands(conv))
         taking = [each for each in CONV_WINOGRAD if each.refuse(make_problem(op, *inputs), Target()) is None]
@@ -182,7 +160,7 @@ def test_epilogues(kind: str) -> None:
     bias_relu = Epilogue(ScalarProgram((f32, f32), body, (3,)), ("channel",))
     longer = (Instruction("mul", (0, 1), f32), Instruction("add", (3, 2), f32), Instruction("tanh", (4,), f32))
     scale_residual_tanh = Epilogue(ScalarProgram((f32, f32, f32), longer, (5,)), ("channel", "full"))
-    conv = problem_of(kind, "n1 c16 h9 w13 k16 p1 g2")
+    conv = winograd_problem(kind, "n1 c16 h9 w13 k16 p1 g2")
     x, w, y = operands(conv)
     wanted, magnitude = expected(conv, x, w, y)
     rng = np.random.default_rng(5)
@@ -219,7 +197,7 @@ def test_refusals_say_why(text: str, reason: str) -> None:
 
 def test_four_results_are_refused_for_few_channels() -> None:
     for kind, sizes in (("fprop", "n1 c7 h8 w8 k64 p1"), ("dgrad", "n1 c64 h8 w8 k7 p1")):
-        conv = problem_of(kind, sizes)
+        conv = winograd_problem(kind, sizes)
         op, inputs = op_and_inputs(conv, *operands(conv))
         reasons = [each.refuse(make_problem(op, *inputs), Target()) for each in CONV_WINOGRAD]
         assert "over 7 channels" in (reasons[0] or "")
@@ -227,7 +205,7 @@ def test_four_results_are_refused_for_few_channels() -> None:
 
 
 def test_the_setting_turns_it_off() -> None:
-    conv = problem_of("fprop", "n1 c64 h28 w28 k64 p1")
+    conv = winograd_problem("fprop", "n1 c64 h28 w28 k64 p1")
     op, inputs = op_and_inputs(conv, *operands(conv))
     with config.change(conv__winograd="off"):
         assert all("conv.winograd" in (each.refuse(make_problem(op, *inputs), Target()) or "") for each in CONV_WINOGRAD)
@@ -249,7 +227,7 @@ def test_chosen_where_it_is_faster() -> None:
 def test_one_source_serves_every_size() -> None:
     sources = set()
     for sizes in ("n1 c8 h20 w20 k8 p1", "n3 c64 h7 w9 k32 p0", "n2 c16 h56 w56 k16 p2 g2 flip"):
-        conv = problem_of("fprop", sizes)
+        conv = winograd_problem("fprop", sizes)
         op, inputs = op_and_inputs(conv, *operands(conv))
         sources.add(ConvWinograd(4, 8).build(make_problem(op, *inputs), Target()).source)
     assert len(sources) == 1

@@ -1,11 +1,9 @@
 """Filter gradients in Winograd's form: the kernels against loops in float64, the bound of their errors, the same bits always."""
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
-from conv_oracle import Array, expected, op_and_inputs, operands
+from conv_oracle import WINOGRAD_SIZES, Array, check_winograd, expected, op_and_inputs, operands, winograd_problem
 from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen import conv_winograd_wgrad
@@ -19,36 +17,18 @@ from symconv.ops.epilogue import Epilogue
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.target import Target
 
-PROBLEMS = """
-    n1 c8 h1 w1 k8 p1
-    n1 c8 h3 w2 k9 p1 flip
-    n2 c9 h9 w11 k13 p1
-    n1 c17 h5 w6 k15 p2
-    n1 c13 h13 w7 k20 p0 flip
-    n2 c40 h7 w7 k70 p1
-    n3 c70 h14 w14 k33 p1
-    n2 c9 h30 w37 k8 p0:1x2:0
-    n1 c8 h6 w70 k11 p1:4x3:2 flip
-    n1 c1 h9 w18 k1 p1
-    n2 c32 h9 w21 k16 p1 g2
-    n0 c8 h8 w8 k8 p1
-    n33 c8 h4 w3 k8 p1
-""".strip().splitlines()
+PROBLEMS = [*WINOGRAD_SIZES, "n2 c40 h7 w7 k70 p1", "n3 c70 h14 w14 k33 p1", "n1 c8 h6 w70 k11 p1:4x3:2 flip",
+            "n1 c1 h9 w18 k1 p1"]
 ALL = (ConvWinogradWgrad(4, 1, 1), ConvWinogradWgrad(2, 1, 1))  # also where errors would be larger than stated
 EACH = pytest.mark.parametrize("implementation", ALL, ids=lambda each: each.name)
 
 
 def problem_of(sizes: str) -> ConvProblem:
-    return ConvProblem.parse(re.sub(r"( k\d+)", r"\1 r3 s3", f"wgrad {sizes.strip()} f32"))
+    return winograd_problem("wgrad", sizes)
 
 
 def check(implementation: Implementation, conv: ConvProblem, target: Target) -> Array:
-    x, w, y = operands(conv)
-    op, inputs = op_and_inputs(conv, x, w, y)
-    wanted, magnitude = expected(conv, x, w, y)
-    (found,) = run_kernel(implementation, op, *inputs, target=target)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-6 * magnitude.max(initial=0))
-    return found
+    return check_winograd(implementation, conv, target, 3e-6)
 
 
 @pytest.mark.parametrize("sizes", PROBLEMS)

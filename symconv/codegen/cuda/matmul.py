@@ -11,7 +11,8 @@ from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Operand, Problem
 from ..scalar_printer import compute_type, load, storage_type, stored
-from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .kernel import CudaImplementation, CudaKernel, LaunchPlan
+from .looping import int64_scalars
 from .matmul_tensor import CORE_FLOPS, MatMulTensor
 from .printing import render_cuda
 from .tiles import TILE
@@ -57,7 +58,7 @@ class MatMulTiles(CudaImplementation):
         name = f"sc_matmul_{SUFFIXES[a.dtype]}_{''.join('nt'[not first] for first in (along[0], not along[1]))}_{len(batch_shape)}b"
         grid = (-(-columns // TILE.columns), -(-rows // TILE.rows), min(batch, _MOST_GRID_Z))
         kernel = CudaKernel(name, _source(name, a.dtype, along, len(batch_shape)), grid, (TILE.threads, 1, 1), (0, 1, 2),
-                            tuple(Scalar("int64", number) for number in numbers))
+                            int64_scalars(numbers))
         moved = sum(operand.nbytes for operand in (*problem.inputs, result))
         return LaunchPlan((kernel,), flops=2 * result.size * depth, bytes=moved)
 

@@ -11,11 +11,11 @@ from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..scalar_printer import compute_type, load, storage_type, stored
-from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
+from .kernel import CudaImplementation, CudaKernel, LaunchPlan
+from .looping import MOST_BLOCKS, int64_scalars
 from .printing import render_cuda
 
 _THREADS = 128
-_MOST_BLOCKS = 1 << 16
 _SHORT = 32  # elements of a row below which a block for it would be idle
 _WORK = {  # per op: what is summed, what is written; x or (gy, y) are the row's elements
     Softmax: ("exp(x - largest)", "exp(x - largest) / total"),
@@ -40,9 +40,9 @@ class SoftmaxRows(CudaImplementation):
         length, inner = out.shape[op.axis], math.prod(out.shape[op.axis + 1:])
         rows, by_block = out.size // length, inner == 1 and length > _SHORT
         name = f"sc_{_snake(op)}_{SUFFIXES[out.dtype]}_{'rows' if by_block else 'columns'}"
-        blocks = min(rows if by_block else -(-rows // _THREADS), _MOST_BLOCKS)
+        blocks = min(rows if by_block else -(-rows // _THREADS), MOST_BLOCKS)
         kernel = CudaKernel(name, _source(name, op, out.dtype, by_block), (blocks, 1, 1), (_THREADS, 1, 1),
-                            tuple(range(1 + len(problem.inputs))), tuple(Scalar("int64", each) for each in (rows, length, inner)))
+                            tuple(range(1 + len(problem.inputs))), int64_scalars((rows, length, inner)))
         return LaunchPlan((kernel,), flops=12 * out.size, bytes=sum(each.nbytes for each in (out, *problem.inputs)))
 
 
