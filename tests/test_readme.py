@@ -69,7 +69,7 @@ def test_every_name_of_the_library_is_there() -> None:
 
 def test_devices() -> None:
     claimed('`device="cuda"` has not met a GPU yet')
-    claimed("`emulator`: the same CUDA kernels run on the CPU thread by thread")
+    claimed("the same CUDA kernels run on the CPU thread by thread, every access watched")
     assert sc.compile([], T.constant(1.0) * 2, device="emulator")() == 2
     if importlib.util.find_spec("cupy") is None:
         with pytest.raises(sc.BackendError, match=r"symconv\[cuda13\]"):

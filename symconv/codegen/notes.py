@@ -78,7 +78,7 @@ def is_whole_note(path: Path) -> bool:
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
         return bool(note["digest"] == _digest(json.dumps(note["values"])) and path.name == note_name(note["facts"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 
@@ -87,7 +87,7 @@ def _checked(text: str, facts: Facts) -> tuple[Any, str]:
     try:
         note = json.loads(text)
         found, values, digest = note["facts"], note["values"], note["digest"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         return None, f"it is no note ({type(error).__name__}: {error})"
     if found != dict(facts):
         return None, "it was made for something else"

@@ -89,6 +89,7 @@ function = compile
 def compile_recipe(recipe: Recipe) -> Function:
     """The function of a recipe: capture, verify, rewrite; programs are made when shapes are known."""
     options = recipe.options
+    _show_log()
     mode, device = find_mode(options["mode"]), options["device"] or config.device
     target = make_target(device)
     outputs, structure = _flatten(recipe.outputs)
@@ -141,6 +142,15 @@ def _device_program(graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan
     return DeviceProgram(graph, schedule, memory, place)
 
 
+def _show_log() -> None:
+    """With `config.debug` symconv's log goes to standard error, unless the program has arranged where logs go."""
+    if config.debug and not logger.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("symconv: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+
+
 class _Stage:
     """Logs how long a stage of compiling took (`SYMCONV_DEBUG=1`)."""
 
@@ -167,7 +177,8 @@ def _flatten(outputs: Any) -> tuple[list[Variable], Callable[[list[Array]], Any]
         return [_output(outputs[key]) for key in keys], lambda arrays: dict(zip(keys, arrays, strict=True))
     if isinstance(outputs, (list, tuple)):
         form = type(outputs)
-        return [_output(each) for each in outputs], lambda arrays: form(arrays)
+        make = getattr(form, "_make", form)  # a named tuple takes its parts one by one
+        return [_output(each) for each in outputs], lambda arrays: make(arrays)
     return [_output(outputs)], lambda arrays: arrays[0]
 
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -64,17 +64,25 @@ class DeviceFunction(Function):
         for leaf, value in zip(program.leaves, kept.in_order(leaves), strict=True):
             self._bring(program, leaf, value)
         prepare = bool(self.mode.check) or kept.must_prepare()
+        try:
+            self._run_program(kept, program, leaves, prepare)
+        finally:  # an interrupt of the user's arrives behind the launch that wrote
+            for container in kept.direct:
+                container.note_written_on(self.place)
+        if prepare:
+            kept.note_prepared()
+        places = zip(program.schedule.outputs, self._on_device, strict=True)
+        results = [self._kept_here(program, place) if stays else self._fetched(program, place) for place, stays in places]
+        self._store_updates(kept, program)
+        return results
+
+    def _run_program(self, kept: Kept, program: DeviceProgram, leaves: list[Any], prepare: bool) -> None:
         if self.mode.check:
             self._run_checked(kept, program, leaves)
         elif self.profiling:
             self._run_profiled(program, prepare)
         else:
             program.run(prepare)
-        if prepare:
-            kept.note_prepared()
-        self._store_updates(kept, program)
-        places = zip(program.schedule.outputs, self._on_device, strict=True)
-        return [self._kept_here(program, place) if stays else self._fetched(program, place) for place, stays in places]
 
     def _bring(self, program: DeviceProgram, leaf: Variable, value: Any) -> None:
         """Put the value of a leaf where the program reads it."""
@@ -108,16 +116,12 @@ class DeviceFunction(Function):
         self.profile.note(program, time.perf_counter() - start, step_seconds)
 
     def _store_updates(self, kept: Kept, program: DeviceProgram) -> None:
-        """The run has succeeded: what was written in place is the new value; other new values are copied."""
-        for container in kept.direct:
-            container.note_written_on(self.place)
-        for container, (_, place) in zip(kept.swapped, program.schedule.swapped, strict=True):
-            new = program.span(place)
-            if place.operand.shape == container.shape:
-                target = container.on(self.place)
-            else:
-                target = self.place.allocate(place.operand.nbytes)
-            self.place.copy(Span.whole(target), new)
+        """The new values that were not written in place, once all of them have memory."""
+        places = [place for _, place in program.schedule.swapped]
+        targets = [container.on(self.place) if place.operand.shape == container.shape else self.place.allocate(place.operand.nbytes)
+                   for container, place in zip(kept.swapped, places, strict=True)]
+        for container, place, target in zip(kept.swapped, places, targets, strict=True):
+            self.place.copy(Span.whole(target), program.span(place))
             container.adopt(self.place, target, place.operand.shape)
 
     def _fetched(self, program: DeviceProgram, place: Place) -> Array:
@@ -152,6 +156,6 @@ def _flat(outputs: Any) -> Sequence[Any]:
     """The outputs as `compile` was given them, in order."""
     if outputs is None:
         return []
-    if isinstance(outputs, dict):
+    if isinstance(outputs, Mapping):
         return list(outputs.values())
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]

@@ -150,7 +150,7 @@ def _nvrtc() -> Iterator[Finding]:
 
     nvrtc = find_nvrtc()
     if nvrtc is None:
-        yield Finding("CUDA", "NVRTC", "not found", None, "python -m pip install 'symconv[cuda13]'")
+        yield Finding("CUDA", "NVRTC", "not found", None, "python -m pip install 'symconv[nvrtc]'")
         return
     yield Finding("CUDA", "NVRTC", f"{nvrtc.version[0]}.{nvrtc.version[1]} in {nvrtc.path}")
 

@@ -124,9 +124,18 @@ class GraphWriter:
         return len(self.arrays) - 1
 
 
-def read_graph(rows: Sequence[Plain], array: Callable[[int], Array]) -> list[Variable]:
+class Numbered(list[Variable]):
+    """Variables by the numbers of a file: whole numbers from 0, nothing else."""
+
+    def __getitem__(self, number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(self):
+            raise ArgumentError(explain_error("the file names a variable that is not there", repr(number)[:50]))
+        return super().__getitem__(number)
+
+
+def read_graph(rows: Sequence[Plain], array: Callable[[int], Array]) -> Numbered:
     """The variables of rows that a `GraphWriter` wrote, by their numbers; `array` gives the values."""
-    variables: list[Variable] = []
+    variables = Numbered()
     for row in rows:
         source = tuple(SourceLine(str(name), int(line)) for name, line in row["source"])
         if "op" not in row:
@@ -138,18 +147,24 @@ def read_graph(rows: Sequence[Plain], array: Callable[[int], Array]) -> list[Var
         node = make_apply(op, [variables[number] for number in row["inputs"]], source)  # types are inferred, not believed
         for output, told in zip(node.outputs, row["outputs"], strict=True):
             _check_same(output.type, decode_type(told["type"]))
-            output.name = told["name"]
-        variables += node.outputs
+            output.name = _name(told["name"])
+        variables.extend(node.outputs)
     return variables
 
 
 def _leaf(row: Plain, array: Callable[[int], Array]) -> Variable:
-    type_ = decode_type(row["type"])
+    type_, name = decode_type(row["type"]), _name(row["name"])
     if "constant" in row:
-        return Constant(_checked(array(row["constant"]), type_), row["name"])
+        return Constant(checked_array(array(row["constant"]), type_), name)
     if "shared" in row:
-        return SharedVariable(type_, Container(np.array(_checked(array(row["shared"]), type_), order="C")), row["name"])
-    return Variable(type_, row["name"])
+        return SharedVariable(type_, Container(np.array(checked_array(array(row["shared"]), type_), order="C")), name)
+    return Variable(type_, name)
+
+
+def _name(name: Any) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(explain_error("a name in the file is no text", repr(name)[:50]))
+    return name
 
 
 def _check_same(inferred: TensorType, told: TensorType) -> None:
@@ -158,7 +173,8 @@ def _check_same(inferred: TensorType, told: TensorType) -> None:
                                           f"{told}, inferred {inferred}"))
 
 
-def _checked(array: Array, type_: TensorType) -> Array:
+def checked_array(array: Array, type_: TensorType) -> Array:
+    """An array of a file, which must have this dtype and rank."""
     wanted = dtypes.numpy_dtype(type_.dtype)
     if array.dtype != wanted and array.dtype.itemsize == wanted.itemsize and array.dtype.kind == "V":
         array = array.view(wanted)  # bfloat16, which NumPy's files do not know
@@ -176,7 +192,9 @@ def encode_type(type_: TensorType) -> Plain:
 def decode_type(plain: Plain) -> TensorType:
     """The type of plain data."""
     dtype, shape = plain
-    return TensorType(dtypes.canonical(dtype), tuple(None if size is None else int(size) for size in shape))
+    if not all(size is None or (type(size) is int and 0 <= size < 2**62) for size in shape):
+        raise ArgumentError(explain_error("a size in the file is no size", repr(shape)[:50]))
+    return TensorType(dtypes.canonical(dtype), tuple(shape))
 
 
 def _lines(written: Variable | Apply) -> Plain:

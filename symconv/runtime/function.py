@@ -177,21 +177,25 @@ class Function:
                 container.make_private()
             arrays = arguments + [leaf.container.array for leaf in self._shared]
         prepare = kept.must_prepare()
-        if self.mode.check:
-            results = self._checked(kept, arrays)
-        elif self.profiling:
-            results = self._profiled(kept, arrays, prepare)
-        else:
-            results = _on_cpu(kept).run(kept.in_order(arrays), None, prepare)
+        try:
+            results = self._results(kept, arrays, prepare)
+        finally:  # an interrupt of the user's arrives behind the call that wrote
+            for container in kept.direct:
+                container.note_written()
         if prepare:
             kept.note_prepared()
-        for container in kept.direct:
-            container.note_written()
         if kept.swapped:
             for container, array in zip(kept.swapped, results[kept.n_outputs:], strict=True):
                 container.replace(array)
             del results[kept.n_outputs:]
         return results
+
+    def _results(self, kept: Kept, arrays: list[Array], prepare: bool) -> list[Array]:
+        if self.mode.check:
+            return self._checked(kept, arrays)
+        if self.profiling:
+            return self._profiled(kept, arrays, prepare)
+        return _on_cpu(kept).run(kept.in_order(arrays), None, prepare)
 
     def _checked(self, kept: Kept, arrays: list[Array]) -> list[Array]:
         """A run that watches itself (`Mode.check`)."""

@@ -153,7 +153,7 @@ def _step_report(number: int, step: Step, program: PlannedProgram, target: Targe
         () if choice is None else choice.copied, tuple(step.in_place), _updates(step, program),
         tuple(_place_type(place) for place in step.writes),
         sum(place.operand.nbytes for place in step.reads), sum(place.operand.nbytes for place in step.writes),
-        node.source if node is not None else (), problem, None if problem is None else why_not_cudnn(),
+        node.source if node is not None else (), problem, None if problem is None else why_not_cudnn(target.device),
         "" if choice is None else choice.why)
 
 

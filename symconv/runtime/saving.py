@@ -10,7 +10,9 @@ import io
 import json
 import os
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -21,14 +23,16 @@ import numpy as np
 from ..config import VERSION
 from ..errors import ArgumentError, explain_error
 from ..graph import Variable
-from .arguments import In, Out
+from .arguments import In, Out, make_inputs
 from .compile import compile_recipe
-from .encoding import GraphWriter, read_graph
+from .encoding import GraphWriter, Numbered, checked_array, read_graph
 from .function import Function, Recipe
 from .mode import Mode
-from .shared import SharedVariable
+from .shared import SharedVariable, check_update
 
 FORMAT = 1
+_DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, tokenize.TokenError, LookupError, ValueError, TypeError,
+            AttributeError, ArithmeticError, MemoryError, RuntimeError)  # what reading a damaged or hostile file may raise, below our own checks
 _DOCUMENT = "function.json"
 
 
@@ -47,6 +51,7 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
         try:
             _write(file, document, writer.arrays)
+            os.chmod(file.name, 0o666 & ~_umask())  # as any file that a program writes
             os.replace(file.name, target)
         except BaseException:
             os.unlink(file.name)
@@ -75,14 +80,15 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Function:
     >>> double(np.ones(2, "float32")).tolist()
     [2.0, 2.0]
     """
+    file = open(path, "rb")  # noqa: SIM115  closed below; that it is not there is the user's own OSError
     try:
-        with zipfile.ZipFile(path) as archive:
+        with file, zipfile.ZipFile(file) as archive:
             document = json.loads(archive.read(_DOCUMENT))
             if document.get("format") != FORMAT:
                 raise ArgumentError(explain_error("the file has another format", f"{document.get('format')}, written by symconv "
                                                   f"{document.get('symconv')}", f"this version reads format {FORMAT}"))
             recipe = _recipe(document, archive)
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+    except _DAMAGED as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(explain_error("this is no whole file of a saved function", f"{path}: {type(error).__name__}: {error}",
@@ -90,6 +96,13 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Function:
     if device is not None:
         recipe.options["device"] = device
     return compile_recipe(recipe)
+
+
+def _umask() -> int:
+    """The process's mask of file modes, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _write(file: Any, document: Any, arrays: list[Any]) -> None:
@@ -128,7 +141,7 @@ def _structure(outputs: Any, writer: GraphWriter) -> Any:
     return writer.add([outputs])[0]
 
 
-def _read_structure(plain: Any, variables: list[Variable]) -> Any:
+def _read_structure(plain: Any, variables: Numbered) -> Any:
     if plain is None or isinstance(plain, int):
         return None if plain is None else variables[plain]
     if "dict" in plain:
@@ -162,16 +175,42 @@ def _recipe(document: Any, archive: zipfile.ZipFile) -> Recipe:
     variables = read_graph(document["graph"], array)
     for state, new in document["default_updates"]:
         _state(variables[state]).default_update = variables[new]
-    inputs = tuple(In(variables[each["variable"]], each["name"], None if each["default"] is None else array(each["default"]),
-                      each["strict"], each["allow_downcast"]) for each in document["inputs"])
-    options = dict(document["options"])
-    if isinstance(options["mode"], dict):
-        told = options["mode"]
-        include = None if told["include"] is None else tuple(told["include"])
-        options["mode"] = Mode(told["name"], include, tuple(told["exclude"]), bool(told["reference"]), str(told["check"]))
-    updates = tuple((_state(variables[state]), variables[new]) for state, new in document["updates"])
+    inputs = tuple(make_inputs([_read_input(each, variables, array) for each in document["inputs"]], None))
+    updates = tuple((state := _state(variables[old]), check_update(state, variables[new])) for old, new in document["updates"])
+    if len({state for state, _ in updates}) < len(updates):
+        raise ArgumentError(explain_error("the file updates a shared variable twice"))
     givens = {variables[old]: variables[new] for old, new in document["givens"]}
-    return Recipe(inputs, _read_structure(document["outputs"], variables), updates, givens, options)
+    return Recipe(inputs, _read_structure(document["outputs"], variables), updates, givens, _read_options(document["options"]))
+
+
+def _read_input(plain: Any, variables: Numbered, array: Any) -> In:
+    variable = variables[plain["variable"]]
+    default = None if plain["default"] is None else checked_array(array(plain["default"]), variable.type)
+    name = _text(plain["name"], "the name of an input")
+    allow_downcast = plain["allow_downcast"]
+    return In(variable, name, default, plain["strict"] is True, None if allow_downcast is None else bool(allow_downcast))
+
+
+def _read_options(plain: Any) -> dict[str, Any]:
+    """The options of `compile` that a file may hold, each of its type."""
+    options = {name: _text(plain[name], name) for name in ("device", "on_unused_input", "name")}
+    return {**options, "mode": _read_mode(plain["mode"]), "profile": plain["profile"] is True}
+
+
+def _read_mode(plain: Any) -> Mode | str | None:
+    if not isinstance(plain, dict):
+        return _text(plain, "mode")
+    names = {key: None if plain[key] is None else tuple(str(each) for each in plain[key]) for key in ("include", "exclude")}
+    check = str(plain["check"])
+    if check not in ("", "debug", "nan_guard"):
+        raise ArgumentError(explain_error("the file asks for a check that there is not", repr(check)))
+    return Mode(str(plain["name"]), names["include"], names["exclude"] or (), plain["reference"] is True, check)
+
+
+def _text(plain: Any, what: str) -> str | None:
+    if plain is not None and not isinstance(plain, str):
+        raise ArgumentError(explain_error(f"{what} in the file is no text", repr(plain)[:50]))
+    return plain
 
 
 def _state(variable: Variable) -> SharedVariable:

@@ -35,8 +35,9 @@ class SharedVariable(Variable):
         """The value: a copy, or with `borrow=True` the array itself, which later updates may change in place."""
         with self.container.lock:
             if borrow:
+                array = self.container.array  # first: a value that is fetched from a device comes in an array that nobody holds
                 self.container.borrowed = True
-                return self.container.array
+                return array
             return self.container.array.copy()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:

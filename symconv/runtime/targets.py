@@ -68,11 +68,11 @@ def check_cudnn_wanted() -> None:
                                      "; ".join(looked), 'set config.dnn.enabled = "auto" to take another kernel'))
 
 
-def why_not_cudnn() -> str:
-    """Why a convolution does not run on cuDNN, for `explain()`."""
+def why_not_cudnn(device: str) -> str:
+    """Why a convolution does not run on cuDNN on a device, for `explain()`."""
     if config.dnn.enabled is False:
         return "config.dnn.enabled is False"
-    return "the device is cpu"
+    return "the device is cpu" if device == "cpu" else "this version of symconv does not run it"
 
 
 def _refuse_epilogue(target: Target, conv: Conv, input_types: Sequence[TensorType], result: TensorType,

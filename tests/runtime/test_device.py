@@ -197,3 +197,71 @@ def test_unchecked_emulation_gives_the_same():
     with config.change(emulator__checked=False):
         fast = function(vector(1, 2, 3))
     np.testing.assert_array_equal(fast, function(vector(1, 2, 3)))
+
+
+@pytest.mark.parametrize("device", ["cpu", EMULATOR])
+def test_an_interrupt_behind_the_run_leaves_no_stale_value(device, monkeypatch):
+    from symconv.runtime.device_program import DeviceProgram
+    from symconv.runtime.program import Program
+
+    state = sc.shared(vector(1, 2), name="state")
+    step = sc.compile([], [], updates=[(state, state + 1)], device=device)
+    step()
+    kind = Program if device == "cpu" else DeviceProgram
+    run = kind.run
+
+    def interrupted(self, *args, **kwargs):
+        run(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kind, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        step()
+    monkeypatch.undo()
+    np.testing.assert_array_equal(state.get_value(), [3, 4])
+    step()
+    np.testing.assert_array_equal(state.get_value(), [4, 5])
+
+
+def test_an_array_lent_after_an_update_on_a_device_is_the_value():
+    state = sc.shared(vector(0, 0), name="state")
+    sc.compile([], [], updates=[(state, state + 1)], device=EMULATOR)()
+    lent = state.get_value(borrow=True)
+    on_cpu, on_device = sc.compile([], T.exp(state)), sc.compile([], T.exp(state), device=EMULATOR)
+    on_cpu(), on_device()
+    lent[:] = 0
+    np.testing.assert_array_equal(on_cpu(), 1)
+    np.testing.assert_array_equal(on_device(), 1)
+
+
+def test_no_memory_for_a_new_value_changes_no_state(monkeypatch):
+    a, b = sc.shared(vector(1, 2), name="a"), sc.shared(vector(3,), name="b")
+    grow = sc.compile([], [], updates=[(each, T.concatenate([each, each])) for each in (a, b)], device=EMULATOR)
+    grow()
+    device = find_device(EMULATOR)
+    grow.prepare()  # the program of these shapes, so that only the new values ask for memory
+    allocate, asked = device.allocate, []
+
+    def fails(nbytes):
+        asked.append(nbytes)
+        if len(asked) == 2:
+            raise BackendError("no memory")
+        return allocate(nbytes)
+
+    monkeypatch.setattr(device, "allocate", fails, raising=False)
+    with pytest.raises(BackendError):
+        grow()
+    assert [each.get_value().shape for each in (a, b)] == [(4,), (2,)]
+
+
+def test_forms_of_outputs_on_a_device():
+    import types
+    from collections import namedtuple
+
+    pair = namedtuple("pair", "one two")
+    x = T.vector("x")
+    for device in ("cpu", EMULATOR):
+        found = sc.compile([x], pair(x * 2, x + 1), device=device)(vector(1))
+        assert (type(found), found.one[0], found.two[0]) == (pair, 2, 2)
+        mapped = sc.compile([x], types.MappingProxyType({"y": x * 2}), device=device)(vector(1))
+        assert mapped["y"][0] == 2

@@ -338,3 +338,22 @@ def test_a_sum_of_2000_inputs_compiles_and_runs():
         total = total + each
     f = sc.compile(inputs, total)
     assert f(*(f32(1, 2) for _ in inputs)).tolist() == [2000, 4000]
+
+
+def test_debug_logs_to_standard_error(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    script = tmp_path / "script.py"
+    script.write_text("import numpy as np, symconv as sc, symconv.tensor as T\n"
+                      "x = T.vector('x')\nsc.compile([x], T.log(1 + T.exp(x)))(np.ones(3, 'float32'))\n")
+    home = os.pathsep.join([os.path.dirname(os.path.dirname(sc.__file__)), os.environ.get("PYTHONPATH", "")])
+    said = {}
+    for level in ("0", "2"):
+        done = subprocess.run([sys.executable, str(script)], env=dict(os.environ, SYMCONV_DEBUG=level, PYTHONPATH=home),
+                              capture_output=True, text=True, check=True)
+        said[level] = done.stderr
+    assert said["0"] == ""
+    assert "symbolic rewrites" in said["2"]
+    assert "log_one_plus" in said["2"]

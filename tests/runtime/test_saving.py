@@ -154,6 +154,15 @@ def changed(path, change):
     lambda document: document["graph"][0].update(type=["float999", [None]]),
     lambda document: document.pop("outputs"),
     lambda document: document.update(updates=[[0, 0]]),
+    lambda document: document["graph"][-1].update(inputs=[-1]),
+    lambda document: document["graph"][-1].update(inputs=[False]),
+    lambda document: document["graph"][0].update(name={"a": 1}),
+    lambda document: document["graph"][0].update(type=["float32", [-3]]),
+    lambda document: document["options"].update(device=5),
+    lambda document: document["options"].pop("name"),
+    lambda document: document["options"].update(mode={"name": "x", "include": None, "exclude": [], "reference": False,
+                                                      "check": "z"}),
+    lambda document: document["inputs"].append(document["inputs"][0]),
 ])
 def test_changed_files_are_one_error(change, path):
     x = T.vector("x")
@@ -161,3 +170,39 @@ def test_changed_files_are_one_error(change, path):
     changed(path, change)
     with pytest.raises(sc.UserError):
         sc.load(path)
+
+
+def test_damaged_files_are_one_error(path):
+    x = T.vector("x")
+    sc.compile([x], T.tanh(x) * np.arange(50, dtype=np.float32)).save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            damaged[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        try:
+            sc.load(path)
+        except sc.UserError:
+            continue
+    path.write_bytes(whole[:-30])
+    with pytest.raises(ArgumentError):
+        sc.load(path)
+
+
+def test_deep_documents_are_one_error(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("function.json", "[" * 100_000)
+    with pytest.raises(ArgumentError):
+        sc.load(path)
+    with pytest.raises(FileNotFoundError):
+        sc.load(path.with_name("none"))
+
+
+def test_saved_files_have_the_modes_of_other_files(path):
+    x = T.vector("x")
+    sc.compile([x], x * 2).save(path)
+    plain = path.with_name("plain")
+    plain.write_text("")
+    assert path.stat().st_mode == plain.stat().st_mode
