@@ -6,7 +6,8 @@
     anyway (once shapes are known)
 
 Floats: merging sums changes the order of additions, so the last bits; float16 and bfloat16 lose one rounding.  A factor taken
-out of a sum saves the roundings of the products; where sum(x) overflows, the product does too.
+out of a sum saves the roundings of the products; where sum(x) overflows, so does the result, also where a small factor would have
+kept it finite.  So float16 sums, which overflow at 65504, are left alone; and bfloat16 ones, whose roundings are large.
 """
 from __future__ import annotations
 
@@ -59,6 +60,8 @@ def factor_out_of_sum(node: Apply, context: Context) -> Answer:
     if product is not None and product.op == Elementwise("neg"):
         product, is_negative = product.inputs[0].apply, True
     if product is None or product.op != Elementwise("mul") or product.outputs[0].dtype != op.dtype:
+        return None
+    if op.dtype in ("float16", "bfloat16"):
         return None
     for x, factor in (product.inputs, product.inputs[::-1]):
         total = _total(x, op, context) if x.type == product.outputs[0].type else None

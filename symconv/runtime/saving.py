@@ -32,7 +32,9 @@ from .shared import SharedVariable, check_update
 
 FORMAT = 1
 _DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, tokenize.TokenError, LookupError, ValueError, TypeError,
-            AttributeError, ArithmeticError, MemoryError, RuntimeError)  # what reading a damaged or hostile file may raise, below our own checks
+            AttributeError, ArithmeticError, MemoryError, RuntimeError)
+"""What reading a damaged or hostile file may raise, below our own checks."""
+
 _DOCUMENT = "function.json"
 
 

@@ -198,3 +198,14 @@ def test_relu_gradient_in_the_epilogue_of_a_data_gradient():
     assert not any(str(node.op).startswith("gt") for node in graph.nodes)
     _, plain, _ = bound(values, outputs, include=())
     np.testing.assert_allclose(found[0], plain[0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_factor_stays_in_a_float16_sum_that_would_overflow_without_it():
+    import symconv as sc
+    import symconv.tensor as T
+
+    x, factor = T.tensor("x", "float16", (1, 1000)), T.tensor("factor", "float16", (1, 1))
+    function = sc.compile([x, factor], [x.sum(axis=1, keepdims=True), (x * factor).sum(axis=1, keepdims=True)])
+    total, scaled = function(np.full((1, 1000), 100, np.float16), np.full((1, 1), 0.01, np.float16))
+    assert np.isinf(total).all()
+    np.testing.assert_allclose(scaled, 1000, rtol=1e-2)

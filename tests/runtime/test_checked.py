@@ -189,3 +189,30 @@ def test_a_wrong_cuda_kernel_is_named_and_state_is_put_back(monkeypatch):
     with pytest.raises(WrongKernelError, match="differs from the NumPy reference"):
         function()
     np.testing.assert_array_equal(state.get_value(), 1.0)
+
+
+ROUNDED = {
+    "centred sums": lambda m: (m - m.mean(0)).sum(0),
+    "a product that is 1": lambda m: T.exp(m) * T.exp(-m) - 1,
+    "softmax sums to 1": lambda m: sc.grad(nnet.softmax(m).sum(), m),
+    "floor": lambda m: T.floor(T.exp(T.log(T.abs(m) + 1))),
+    "integers": lambda m: T.cast(T.exp(T.log(T.floor(T.abs(m)) + 1)), "int32"),
+    "a switch at the threshold": lambda m: T.switch(T.exp(T.log(T.abs(m) + 1)) >= T.abs(m) + 1, m, -m),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_rounding_alone_changes_is_no_fault(name, dtype):
+    m = T.matrix("m", dtype)
+    values = np.random.default_rng(0).normal(3, 2, (40, 30)).astype(dtype)
+    sc.compile([m], ROUNDED[name](m), mode="debug")(values)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_pixel_in_winograds_tiles_is_no_fault(bad):
+    image = T.tensor4("image")
+    filters = sc.shared(np.random.default_rng(0).normal(size=(16, 16, 3, 3)).astype(np.float32), name="filters")
+    pixels = np.random.default_rng(1).normal(size=(1, 16, 24, 24)).astype(np.float32)
+    pixels[0, 3, 10, 10] = bad
+    sc.compile([image], nnet.conv2d(image, filters, border_mode="half"), mode="debug")(pixels)
