@@ -14,6 +14,7 @@ from .. import dtypes
 from ..errors import ArgumentError, DisconnectedInputError, GradientError, GraphTypeError, InternalError, explain_error
 from .node import Apply
 from .operators import meaning
+from .scope import gradient_scope
 from .traversal import toposort
 from .variable import Constant, Variable
 
@@ -111,7 +112,7 @@ def pull_back(known: Mapping[Variable, Variable], wanted: Sequence[Variable],
             if cotangent is None or variable not in relevant or variable in known:
                 continue
             before = cotangents.get(variable)
-            cotangents[variable] = cotangent if before is None else before + cotangent
+            cotangents[variable] = cotangent if before is None else _sum(before, cotangent, variable)
     return [cotangents.get(variable) if variable in relevant else None for variable in wanted]
 
 
@@ -124,8 +125,15 @@ def _depending_on(order: Iterable[Apply], wanted: set[Variable], constant: froze
     return relevant
 
 
+def _sum(before: Variable, cotangent: Variable, variable: Variable) -> Variable:
+    """The cotangent of a variable that several nodes read, in the scope of its gradient."""
+    with gradient_scope(variable.scopes):
+        return before + cotangent
+
+
 def _node_gradients(node: Apply, flowing: Sequence[Variable | None]) -> Sequence[Variable | None]:
-    gradients = node.op.grad(node, flowing)
+    with gradient_scope(node.outputs[0].scopes):
+        gradients = node.op.grad(node, flowing)
     if len(gradients) != len(node.inputs):
         raise InternalError(f"{node.op}.grad gives {len(gradients)} gradients for {len(node.inputs)} inputs")
     for variable, gradient in zip(node.inputs, gradients, strict=True):

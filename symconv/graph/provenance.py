@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from .scope import current_scope
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _USER_SIDE = (_PACKAGE + "demo",)  # code of the package that writes expressions as a user does
 _is_user_file: dict[str, bool] = {}  # asked for every frame of every node: a look-up is quicker than the comparison
@@ -15,10 +17,11 @@ _is_user_file: dict[str, bool] = {}  # asked for every frame of every node: a lo
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A place in the user's code. `str` gives `file:line: text of the line`."""
+    """A place in the user's code, and the name scope that was open there. `str` gives `file:line: text of the line`."""
 
     filename: str
     lineno: int
+    scope: str = ""
 
     @property
     def text(self) -> str:
@@ -26,11 +29,11 @@ class SourceLine:
         return linecache.getline(self.filename, self.lineno).strip()
 
     def __reduce__(self) -> Any:
-        return SourceLine, (self.filename, self.lineno)
+        return SourceLine, (self.filename, self.lineno, self.scope)
 
     def __str__(self) -> str:
         text = self.text
-        return f"{self.filename}:{self.lineno}" + (f": {text}" if text else "")
+        return f"{self.filename}:{self.lineno}" + (f": {text}" if text else "") + (f"  (in {self.scope})" if self.scope else "")
 
 
 Sources = tuple[SourceLine, ...]
@@ -45,7 +48,7 @@ def current_source() -> Sources:
         if is_user is None:
             is_user = _is_user_file[filename] = not filename.startswith(_PACKAGE) or filename.startswith(_USER_SIDE)
         if is_user:
-            return (SourceLine(filename, frame.f_lineno),)
+            return (SourceLine(filename, frame.f_lineno, current_scope()),)
         frame = frame.f_back
     return ()
 

@@ -3,17 +3,20 @@ from __future__ import annotations
 
 import hashlib
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .. import dtypes
 from .operators import Operators
 from .provenance import Sources, current_source
+from .scope import scopes_of
 from .types import TensorType
 
 if TYPE_CHECKING:
     from .node import Apply
+
+LeafT = TypeVar("LeafT", bound="Variable")
 
 
 class Variable(Operators):
@@ -45,6 +48,11 @@ class Variable(Operators):
         return self._source if self.apply is None else self.apply.source
 
     @property
+    def scopes(self) -> tuple[str, ...]:
+        """The name scopes in which it was made (`name_scope`): several where rewriting has joined what was apart."""
+        return scopes_of(self.source)
+
+    @property
     def dtype(self) -> str:
         """Name of the dtype."""
         return self.type.dtype
@@ -72,7 +80,7 @@ class Variable(Operators):
     def __reduce__(self) -> Any:
         if self.apply is not None:
             return _output, (self.apply, self.index)
-        return _leaf, (self.type, self.name)
+        return _leaf, (self.type, self.name, self._source)
 
 
 class Constant(Variable):
@@ -105,12 +113,22 @@ class Constant(Variable):
         return f"constant{list(self.data.shape)}" if self.data.size > 6 else f"{self.data.tolist()!r}"
 
     def __reduce__(self) -> Any:
-        return Constant, (self.data, self.name)
+        return _constant, (self.data, self.name, self._source)
 
 
 def _output(apply: Apply, index: int) -> Variable:
     return apply.outputs[index]
 
 
-def _leaf(type: TensorType, name: str | None) -> Variable:
-    return Variable(type, name)
+def _leaf(type: TensorType, name: str | None, source: Sources = ()) -> Variable:
+    return with_source(Variable(type, name), source)
+
+
+def _constant(data: np.ndarray[Any, Any], name: str | None, source: Sources = ()) -> Constant:
+    return with_source(Constant(data, name), source)
+
+
+def with_source(leaf: LeafT, source: Sources) -> LeafT:
+    """A leaf that was made again (from a file, say), with the place where the user made it first."""
+    leaf._source = source
+    return leaf

@@ -4,7 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import Apply, Variable
+from ..graph import Apply, Constant, Variable
+from ..graph.scope import common_scope
 from ..graph.traversal import toposort
 from ..ops.convolution import Conv
 from .names import escape, places_text, shortened, variable_text
@@ -17,7 +18,8 @@ class DiagramNode:
     """A node of the drawing; all texts are on one line each and without control characters.
 
     `kind` is apply, input, shared or constant; `category` the family of the op, for leaves the kind.  `headline`, `details`:
-    what it is; `name`: the names of its results; `outputs`: which results of the whole it is.
+    what it is; `name`: the names of its results; `outputs`: which results of the whole it is; `scopes`: the name scopes it
+    comes from, `home` the innermost one that holds it whole.
     """
 
     key: str
@@ -32,6 +34,8 @@ class DiagramNode:
     outputs: tuple[int, ...]
     marks: tuple[str, ...]
     source: str
+    scopes: tuple[str, ...] = ()
+    home: str = ""
 
     @property
     def text(self) -> str:
@@ -94,7 +98,7 @@ def _leaf_node(key: str, variable: Variable, subject: Subject) -> DiagramNode:
     mark = subject.leaf_mark(variable)
     marks = tuple(([mark] if mark != kind else []) + subject.update_marks(variable))
     return DiagramNode(key, kind, kind, variable_text(variable), (), escape(variable.name or ""), str(variable.type), -1, "",
-                       tuple(subject.outputs.get(variable, ())), marks, places_text(variable.source))
+                       tuple(subject.outputs.get(variable, ())), marks, places_text(variable.source), *_scopes(variable))
 
 
 def _apply_node(key: str, node: Apply, subject: Subject) -> DiagramNode:
@@ -112,7 +116,13 @@ def _apply_node(key: str, node: Apply, subject: Subject) -> DiagramNode:
     names = ", ".join(shortened(escape(variable.name)) for variable in node.outputs if variable.name)
     return DiagramNode(key, "apply", category(node.op), headline, details, names,
                        ", ".join(str(variable.type) for variable in node.outputs), number, implementation, outputs,
-                       tuple(marks), places_text(node.source))
+                       tuple(marks), places_text(node.source), *_scopes(node.outputs[0]))
+
+
+def _scopes(variable: Variable) -> tuple[tuple[str, ...], str]:
+    """The name scopes and the one that holds all; a constant is where it is read, since equal ones are one."""
+    scopes = () if isinstance(variable, Constant) else tuple(map(escape, variable.scopes))
+    return scopes, common_scope(scopes)
 
 
 def _headline(node: Apply) -> tuple[str, tuple[str, ...]]:

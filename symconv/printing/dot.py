@@ -1,11 +1,13 @@
 """Graphs in Graphviz's DOT language."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .colours import colours, legend_text
 from .diagram import Diagram, DiagramEdge, DiagramNode, make_diagram
 from .names import shortened
+from .scope_tree import Scope, make_scope_tree
 
 _SHAPES = {"input": "oval", "shared": "cylinder", "constant": "note"}
 _LONGEST = 100
@@ -15,7 +17,8 @@ def to_dot(obj: Any) -> str:
     r"""The graph as text in Graphviz's DOT language: one node for each Apply and each leaf, one edge for each use.
 
     Inputs are ovals, shared variables cylinders, constants notes, operations boxes coloured by family, outputs have a
-    thick border, views (operations that need no step) a dashed one.  Any name is safe.
+    thick border, views (operations that need no step) a dashed one.  A name scope with more than one node is a cluster.  Any
+    name is safe.
 
     Args:
         obj: what `debugprint` takes.
@@ -40,10 +43,24 @@ def diagram_to_dot(diagram: Diagram) -> str:
     counts: dict[str, int] = {}
     for edge in diagram.edges:
         counts[edge.target] = counts.get(edge.target, 0) + 1
-    lines += [f"  {node.key} [{_node_attributes(node)}];" for node in diagram.nodes]
+    lines += _scope_lines(make_scope_tree(diagram), {node.key: node for node in diagram.nodes}, "  ")
     several = {node.key for node in diagram.nodes if ", " in node.type}
     lines += [f"  {edge.source} -> {edge.target}{_edge_attributes(edge, edge.source in several)};" for edge in diagram.edges]
     return "\n".join([*lines, "}"])
+
+
+def _scope_lines(scope: Scope, nodes: dict[str, DiagramNode], indent: str) -> Iterator[str]:
+    """The nodes of a scope, and the scopes inside as clusters where they have more than one node."""
+    for key in scope.keys:
+        yield f"{indent}{key} [{_node_attributes(nodes[key])}];"
+    for inner in scope.inner.values():
+        if inner.count() == 1:
+            yield from _scope_lines(inner, nodes, indent)
+            continue
+        yield f"{indent}subgraph {quoted([f'cluster_{inner.path}'])} {{"
+        yield f'{indent}  graph [label={quoted([inner.label])}, labeljust=l, style=rounded, color="#94a3b8", fontcolor="#475569"];'
+        yield from _scope_lines(inner, nodes, indent + "  ")
+        yield f"{indent}}}"
 
 
 def quoted(lines: list[str]) -> str:

@@ -115,7 +115,7 @@ def place_text(place: SourceLine) -> str:
 
 def places_text(places: Sequence[SourceLine]) -> str:
     """The places that made a node, as `file.py:12, 14; other.py:3`."""
-    lines: dict[str, list[str]] = {}
+    lines: dict[str, dict[str, None]] = {}  # a line run in several name scopes is told once
     for place in places:
-        lines.setdefault(escape(os.path.basename(place.filename)), []).append(str(place.lineno))
+        lines.setdefault(escape(os.path.basename(place.filename)), {})[str(place.lineno)] = None
     return "; ".join(f"{name}:{', '.join(numbers)}" for name, numbers in lines.items())

@@ -23,6 +23,8 @@ def to_networkx(obj: Any) -> Any:
         outputs: the numbers of the function's outputs that it is, separated by ",".
         marks: update and in-place marks, separated by "; ".
         source: the user's lines.
+        scopes: the name scopes (`sc.name_scope`) that it comes from, separated by "; "; "" for none.
+        scope: the innermost scope that holds all of these.
     Edges (keys 0, 1, …):
         output: which result of the source; position: which input of the target; type: dtype[shape].
 
@@ -42,7 +44,7 @@ def to_networkx(obj: Any) -> Any:
     for node in diagram.nodes:
         graph.add_node(node.key, kind=node.kind, category=node.category, label=node.text, name=node.name, type=node.type,
                        step=node.step, implementation=node.implementation, outputs=",".join(map(str, node.outputs)),
-                       marks="; ".join(node.marks), source=node.source)
+                       marks="; ".join(node.marks), source=node.source, scopes="; ".join(node.scopes), scope=node.home)
     for edge in diagram.edges:
         graph.add_edge(edge.source, edge.target, output=edge.output, position=edge.position, type=edge.type)
     return graph

@@ -20,6 +20,7 @@ from ..errors import ArgumentError, InternalError, explain_error
 from ..graph import Apply, Constant, Op, TensorType, Variable, toposort
 from ..graph.node import make_apply
 from ..graph.provenance import SourceLine
+from ..graph.variable import with_source
 from .container import Container
 from .shared import SharedVariable
 
@@ -137,9 +138,9 @@ def read_graph(rows: Sequence[Plain], array: Callable[[int], Array]) -> Numbered
     """The variables of rows that a `GraphWriter` wrote, by their numbers; `array` gives the values."""
     variables = Numbered()
     for row in rows:
-        source = tuple(SourceLine(str(name), int(line)) for name, line in row["source"])
+        source = tuple(_place(*place) for place in row["source"])
         if "op" not in row:
-            variables.append(_leaf(row, array))
+            variables.append(with_source(_leaf(row, array), source))
             continue
         op = decode_value(row["op"])
         if not isinstance(op, Op):
@@ -198,4 +199,9 @@ def decode_type(plain: Plain) -> TensorType:
 
 
 def _lines(written: Variable | Apply) -> Plain:
-    return [[place.filename, place.lineno] for place in written.source]
+    """Each place as file and line, and its name scope where it has one."""
+    return [[place.filename, place.lineno, *([place.scope] if place.scope else [])] for place in written.source]
+
+
+def _place(filename: Plain, lineno: Plain, scope: Plain = "") -> SourceLine:
+    return SourceLine(str(filename), int(lineno), str(scope))

@@ -10,7 +10,9 @@ from .. import dtypes
 from ..config import config
 from ..errors import GraphTypeError, InputTypeError, ShapeError, explain_error
 from ..graph import TensorType, Variable
+from ..graph.provenance import Sources
 from ..graph.types import make_type
+from ..graph.variable import with_source
 from ..ops.state import register_shared_constructor
 from .container import Container
 
@@ -60,11 +62,11 @@ class SharedVariable(Variable):
                 self.container.replace(np.zeros_like(self.container.array))
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self.type, self.container.array, self.name), (None, {"default_update": self.default_update})
+        return _rebuild, (self.type, self.container.array, self.name, self.source), (None, {"default_update": self.default_update})
 
 
-def _rebuild(type: TensorType, array: Array, name: str | None) -> SharedVariable:
-    return SharedVariable(type, Container(array), name)
+def _rebuild(type: TensorType, array: Array, name: str | None, source: Sources = ()) -> SharedVariable:
+    return with_source(SharedVariable(type, Container(array), name), source)
 
 
 def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Sequence[int | None] | None = None,
