@@ -12,9 +12,10 @@ from typing import Any as _Any
 from . import errors, optimizers, tensor
 from .config import VERSION, config
 from .errors import BackendError, InternalError, SymconvError, UserError
-from .graph import TensorType, Variable
+from .graph import TensorType, Variable, name_scope
 from .graph.gradient import Lop, Rop, grad
 from .graph.substitute import clone
+from .ops.effects import Assert, Print
 from .printing import debugprint, pprint
 from .runtime import evaluation as _evaluation  # noqa: F401  registers Variable.eval
 from .runtime.arguments import In, Out
@@ -29,17 +30,18 @@ if _TYPE_CHECKING:
     from .printing.draw import draw
     from .printing.json_graph import to_json
     from .printing.networkx_graph import to_networkx
+    from .runtime.memory_check import check_memory
     from .runtime.saving import load
 
 __version__ = VERSION
 
-__all__ = ["BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Rop", "SharedVariable", "SymconvError",
-           "TensorType", "UserError", "Variable", "clone", "compile", "config", "debugprint", "draw", "errors", "function",
-           "grad", "load", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_json", "to_networkx", "verify_grad"]
+__all__ = ["Assert", "BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Print", "Rop", "SharedVariable",
+           "SymconvError", "TensorType", "UserError", "Variable", "check_memory", "clone", "compile", "config", "debugprint", "draw",
+           "errors", "function", "grad", "load", "name_scope", "optimizers", "pprint", "shared", "tensor", "to_dot", "to_json", "to_networkx", "verify_grad"]
 
 # What many programs never use is imported when it is first asked for: importing symconv should be quick.
-_LATER = {"draw": "printing.draw", "load": "runtime.saving", "to_dot": "printing.dot", "to_json": "printing.json_graph",
-          "to_networkx": "printing.networkx_graph"}
+_LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load": "runtime.saving", "to_dot": "printing.dot",
+          "to_json": "printing.json_graph", "to_networkx": "printing.networkx_graph"}
 
 
 def __getattr__(name: str) -> _Any:

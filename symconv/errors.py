@@ -58,6 +58,10 @@ class IndexRangeError(UserError, IndexError):
     """An index outside the axis that it indexes, found at run time."""
 
 
+class AssertionFailedError(UserError, AssertionError):
+    """A condition of the user's `Assert` did not hold when the function ran."""
+
+
 class NumericalError(UserError, ArithmeticError):
     """`mode="nan_guard"`: a NaN, an infinity or a huge value appeared."""
 

@@ -18,6 +18,7 @@ from symconv.ops.basic_indexing import INPUT, IncSubtensor, Slice, Subtensor
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
 from symconv.ops.creation import ARange, Eye
+from symconv.ops.effects import Assert
 from symconv.ops.elementwise import Elementwise
 from symconv.ops.epilogue import Epilogue
 from symconv.ops.fused import FusedElementwise
@@ -146,6 +147,7 @@ def _movement() -> Iterator[Case]:
     yield Case(IncSubtensor(pattern, "add"), (x, _zeros(37, 64), *bounds))
     yield Case(Concatenate(1), (x, x, x))
     yield Case(Pad((1, 0), (2, 3)), (x, _zeros()))
+    yield Case(Assert("m"), (_zeros(8), np.ones(8, bool), np.array(True)))
     yield Case(ARange("float32"), (np.array(0.0), np.array(100.0), np.array(1.0)))
     yield Case(Eye("float32"), (np.array(50), np.array(50), np.array(0)))
     for distribution, dtype in (("uniform", "float32"), ("normal", "float32"), ("normal", "float64"), ("bits", "uint64")):

@@ -67,6 +67,9 @@ CASES: dict[str, Case] = {
     "SumTo": (lambda x: apply_op(SumTo(), x, T.constant(normal(1, 4, 1))), [normal(2, 4, 3)]),
     "MatchSizes": (lambda x: apply_op(MatchSizes(((0, 1),)), x, T.constant(normal(2, 3))), [normal(3, 4)]),
     "SpecifyShape": (lambda x: apply_op(SpecifyShape((2, None)), x), [normal(2, 3)]),
+    # what prints or checks on the way
+    "Print": (lambda x: sc.Print("x")(x) ** 2, [normal(3)]),
+    "Assert": (lambda x: sc.Assert("x is small")(x, abs(x) < 100) ** 2, [normal(3)]),
     # joining, padding, indexing
     "Concatenate": (lambda x, y: T.concatenate([x, y, x], axis=1), [normal(2, 3), normal(2, 2)]),
     "Pad": (lambda x: T.pad(x, ((1, 2), (0, 1))), [normal(2, 3)]),

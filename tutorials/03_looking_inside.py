@@ -55,6 +55,20 @@ except sc.errors.NumericalError as error:
 print(message)
 assert "NaN at [1]" in message
 
+# Values and conditions of your own, looked at when the function runs: Print shows, Assert stops before any state has changed.
+watched = sc.compile([v], sc.Print("v", attrs=("min", "max"))(sc.Assert("v must be positive")(v, v > 0)) + 1)
+watched(np.float32([1, 5]))
+try:
+    watched(np.float32([1, -1]))
+    message = ""
+except sc.errors.AssertionFailedError as error:
+    message = str(error)
+print(message)
+assert "v must be positive" in message
+
+# Does every step read what it is meant to? The memory plan, gone through byte by byte.
+print(sc.check_memory(train))
+
 # Which rewrite changes an answer? `python -m symconv bisect script.py` halves the rewrites until one is left; the script has to
 # fail (an assert is enough) when its answer is wrong.
 

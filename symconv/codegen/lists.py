@@ -9,10 +9,23 @@ from .implementation import AnyImplementation, Implementation
 
 @cache
 def _table() -> dict[type[Op], tuple[Implementation, ...]]:
-    from . import convolution, creation, elementwise, indexing, joining, matmul, pooling, random, reductions, softmax
+    from . import (
+        asserting,
+        convolution,
+        creation,
+        elementwise,
+        indexing,
+        joining,
+        matmul,
+        pooling,
+        random,
+        reductions,
+        softmax,
+    )
 
     table: dict[type[Op], tuple[Implementation, ...]] = {}
-    for family in (elementwise, reductions, softmax, matmul, convolution, pooling, indexing, joining, creation, random):
+    for family in (elementwise, reductions, softmax, matmul, convolution, pooling, indexing, joining, creation, random,
+                   asserting):
         table.update(family.IMPLEMENTATIONS)
     return table
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import GradientError, InternalError, UserError, explain_error
+from ..errors import GradientError, IndexRangeError, InternalError, UserError, explain_error
 from .provenance import Sources, current_source
 from .types import TensorType
 from .variable import Constant, Variable
@@ -23,10 +23,14 @@ class Op:
 
     `value_inputs` are the positions of inputs whose *values* (not just shapes) decide the shape of an output: the new
     shape of a reshape, the bounds of a slice.  Before a program is made, `infer_bound` gets those values.
+    `has_effect`: it does more than compute its results (prints, checks); it is never computed ahead of a run, and `act` says
+    what else it does.  `run_time_error` is the class of the errors that its kernels' codes stand for.
     """
 
     __slots__ = ()
     value_inputs: ClassVar[tuple[int, ...]] = ()
+    has_effect: ClassVar[bool] = False
+    run_time_error: ClassVar[type[UserError]] = IndexRangeError
 
     @property
     def name(self) -> str:
@@ -67,6 +71,9 @@ class Op:
     def reference(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:
         """The outputs computed plainly with NumPy: the oracle every other path is tested against."""
         raise InternalError(f"{self.name} has no reference")
+
+    def act(self, *inputs: Any) -> None:
+        """What a program does before it runs the reference of an op with an effect."""
 
     def view(self, shape: tuple[int, ...], strides: tuple[int, ...], result_shape: tuple[int, ...],
              constants: Mapping[int, Array]) -> tuple[int, tuple[int, ...]] | None:

@@ -1,8 +1,8 @@
 """Constant folding: a node whose inputs are all constants is its value, computed once by its reference.
 
 Conditions: the result has at most `MAX_ELEMENTS` elements, or no more than its inputs have; broadcasts stay (they cost no
-memory); convolutions, matrix products and random numbers stay with their kernels.  An error that the value would give (an
-index out of range) stays where it is too: it is raised when the function is called.
+memory); convolutions, matrix products and random numbers stay with their kernels, and what prints or checks stays.  An error
+that the value would give (an index out of range) stays where it is too: it is raised when the function is called.
 
 Floats: the reference rounds as the kernels do, but for the last bits of exp, log and the like.  Stable forms are found first
 (`log(softmax(c))` of a constant is folded as log-softmax), so the phases that fold floats come after `stabilize`.
@@ -42,7 +42,8 @@ def fold_constants(node: Apply, context: Context) -> Answer:
 
 
 def _folded(node: Apply) -> Answer:
-    if not all(isinstance(each, Constant) for each in node.inputs) or isinstance(node.op, _LEFT_TO_KERNELS):
+    if not all(isinstance(each, Constant) for each in node.inputs) or isinstance(node.op, _LEFT_TO_KERNELS) \
+            or node.op.has_effect:
         return None
     if not all(output.type.is_static for output in node.outputs):
         return None

@@ -11,6 +11,7 @@ from ..errors import ArgumentError, explain_error
 from ..graph import FunctionGraph
 from ..target import Target
 from . import (
+    assertions,
     bound,
     convolution_fusion,
     convolution_scale,
@@ -32,7 +33,7 @@ from .layout import choose_layouts
 from .log import Log
 from .rule import Phase
 
-_SMALLER = (*movement.RULES, *identities.RULES)
+_SMALLER = (*movement.RULES, *identities.RULES, *assertions.RULES)
 
 SYMBOLIC: tuple[Phase, ...] = (
     Phase("canonicalize", (folding.fold_integer_constants, *_SMALLER, *reductions.RULES)),
@@ -76,16 +77,20 @@ def rewrite_bound(graph: FunctionGraph, target: Target | None = None, include: I
 
 def _run(phases: tuple[Phase, ...], graph: FunctionGraph, target: Target | None, include: Iterable[str] | None,
          exclude: Iterable[str], log: Log | None) -> tuple[FunctionGraph, Log]:
-    wanted = None if include is None else _checked(include)
-    unwanted = _checked(exclude)
     log = Log(FUEL.left) if log is None else log
     before = len(log.applications)
-    for phase in phases:
-        chosen = phase.selected(wanted, unwanted)
-        if chosen.rules or chosen.whole:
-            graph = run_phase(graph, chosen, target or Target(), log)
+    for phase in selected(phases, include, exclude):
+        graph = run_phase(graph, phase, target or Target(), log)
     FUEL.spend(log.applications[before:])
     return graph, log
+
+
+def selected(phases: Iterable[Phase], include: Iterable[str] | None = None, exclude: Iterable[str] = ()) -> list[Phase]:
+    """The phases with what is included and not excluded, those left empty out."""
+    wanted = None if include is None else _checked(include)
+    unwanted = _checked(exclude)
+    chosen = [phase.selected(wanted, unwanted) for phase in phases]
+    return [phase for phase in chosen if phase.rules or phase.whole]
 
 
 def _checked(names: Iterable[str]) -> frozenset[str]:

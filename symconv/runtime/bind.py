@@ -41,11 +41,13 @@ class Guard:
 
 @dataclass(frozen=True)
 class BoundGraph:
-    """A graph with static shapes everywhere; `leaves` maps its leaves to those of the captured graph."""
+    """A graph with static shapes everywhere; `leaves` maps its leaves to those of the captured graph, `variables` every variable
+    of the captured graph to its own."""
 
     graph: FunctionGraph
     leaves: dict[Variable, Variable]
     guards: tuple[Guard, ...]
+    variables: dict[Variable, Variable]
 
 
 def bind(graph: FunctionGraph, arrays: Mapping[Variable, Array]) -> BoundGraph:
@@ -57,7 +59,7 @@ def bind(graph: FunctionGraph, arrays: Mapping[Variable, Array]) -> BoundGraph:
     outputs = tuple(binder.variable(variable) for variable in graph.outputs)
     updates = tuple((binder.variable(target), binder.variable(new)) for target, new in graph.updates)
     bound = FunctionGraph(inputs, outputs, updates, binder.interner)
-    return BoundGraph(bound, {new: old for old, new in binder.leaves.items()}, tuple(binder.guards))
+    return BoundGraph(bound, {new: old for old, new in binder.leaves.items()}, tuple(binder.guards), binder.memo)
 
 
 class _Binder:
@@ -99,7 +101,7 @@ class _Binder:
         if isinstance(node.op, Shape):
             return (self._constant(np.array(inputs[0].type.static_shape, np.int64)),)
         small = all(isinstance(variable, Constant) and variable.data.size <= _FOLDED_ELEMENTS for variable in inputs)
-        if not (small and inputs) or any(dtypes.is_float(output.dtype) for output in node.outputs):
+        if not (small and inputs) or node.op.has_effect or any(dtypes.is_float(output.dtype) for output in node.outputs):
             return None
         if any(size is None or size > _FOLDED_ELEMENTS for output in node.outputs for size in output.type.shape):
             return None

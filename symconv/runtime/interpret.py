@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InternalError
+from ..errors import InternalError, UserError, explain_error
 from ..graph import Apply, Constant, Variable, toposort
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +30,14 @@ def run_reference(node: Apply, arrays: list[Array]) -> tuple[Array, ...]:
         results = tuple(np.asarray(result) for result in node.op.reference(*arrays))
     check_results(node, results)
     return results
+
+
+def act(node: Apply, arrays: Sequence[Any]) -> None:
+    """What the node does beside giving its results; an error of the user's is told with the line of the expression."""
+    try:
+        node.op.act(*arrays)
+    except UserError as error:
+        raise type(error)(explain_error(str(error), f"in {node.op}", where=node.source)) from None
 
 
 def check_results(node: Apply, results: Sequence[Any]) -> None:

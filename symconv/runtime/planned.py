@@ -40,8 +40,9 @@ class PlannedProgram:
             return InternalError(f"step {position} ({step.name}) ended with the unknown code {code}")
         shapes = ", ".join(f"{place.operand.dtype}{list(place.operand.shape)}" for place in step.reads)
         source = step.node.source if step.node is not None else ()
-        return IndexRangeError(explain_error(texts[code - 1], f"in {step.node.op if step.node else 'copy'} of {shapes}",
-                                             where=source))
+        kind = IndexRangeError if step.node is None else step.node.op.run_time_error
+        return kind(explain_error(texts[code - 1], f"in {step.node.op if step.node else 'copy'} of {shapes}",
+                                  where=source))
 
     def describe(self) -> str:
         """The program as stable text: a line for each step, then the memory plan."""

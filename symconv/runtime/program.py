@@ -16,7 +16,7 @@ from ..codegen.kernel import Kernel
 from ..codegen.toolchain import build
 from ..errors import IndexRangeError, InternalError, explain_error
 from ..graph import FunctionGraph
-from .interpret import run_reference
+from .interpret import act, run_reference
 from .memory import ALIGNMENT, MemoryPlan
 from .outputs import output_maker
 from .planned import PlannedProgram
@@ -154,6 +154,7 @@ class Program(PlannedProgram):
         if step.node is None:
             targets[0][...] = arrays[0]
             return
+        act(step.node, arrays)
         try:
             results = run_reference(step.node, arrays)
         except IndexError as error:
