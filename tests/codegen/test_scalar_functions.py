@@ -148,14 +148,14 @@ FLOAT32_FUNCTIONS = {"exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": n
 
 @pytest.mark.parametrize("name", FLOAT32_FUNCTIONS)
 def test_float32_functions_are_accurate_everywhere(name):
-    """Every 5,003rd float32 there is, denormals and NaN included: within 2.5 units of the last place."""
+    """Every 5,003rd float32 there is, denormals and NaN included: within what the README says."""
     x = np.arange(0, 2**32, 5003, dtype=np.uint64).astype(np.uint32).view(np.float32)
     (result,) = run_kernel(C_KERNEL, Elementwise(name), x)
     with np.errstate(all="ignore"):
         exact = FLOAT32_FUNCTIONS[name](x.astype(np.float64))
     error = ulps(result, exact, np.float32)
     worst = int(np.argmax(error))
-    assert error[worst] <= 2.5, f"{name}({x[worst]!r}) = {result[worst]!r}, exactly {exact[worst]!r}: {error[worst]:.2f} ulp"
+    assert error[worst] <= (1.0 if name in ("exp", "log") else 2.5), f"{name}({x[worst]!r}) = {result[worst]!r}, exactly {exact[worst]!r}: {error[worst]:.2f} ulp"
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "log1p", "sigmoid", "relu", "sign", "floor", "round", "expm1", "erf"])
