@@ -1,13 +1,15 @@
 """Runs the launches that an implementation for CUDA builds on the checked emulator."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from symconv import dtypes
 from symconv.codegen.cuda.emulator import Buffer, launch
-from symconv.codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan
+from symconv.codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, CudnnLaunch, LaunchPlan, parts_of, workspace_part
+from symconv.codegen.cudnn.execution import launch_tensors
+from symconv.codegen.cudnn.plan_list import maker_for
 from symconv.codegen.kernel import Operand, Problem
 from symconv.graph import Op
 from symconv.graph.types import TensorType
@@ -50,11 +52,17 @@ def run_plan(plan: LaunchPlan, problem: Problem, arrays: list[Array], checked: b
     results = [_aligned(operand.nbytes).view(dtypes.numpy_dtype(operand.dtype)).reshape(operand.shape)
                for operand in problem.outputs]
     workspace, flag = _aligned(plan.workspace_bytes), np.zeros(1, np.uint32)
+    own = {WORKSPACE: workspace, ERROR_FLAG: flag}
+    own |= {workspace_part(number): workspace[first:first + nbytes] for number, (first, nbytes) in enumerate(plan.parts)}
     written: set[int] = {ERROR_FLAG}
     for kernel in plan.launches:
+        if isinstance(kernel, CudnnLaunch):
+            _run_stand_in(kernel, [own.get(number) if number in own else [*results, *arrays][number] for number in kernel.buffers])
+            written.update(parts_of(plan, kernel.buffers))
+            continue
         buffers = []
         for number in kernel.buffers:
-            array = {WORKSPACE: workspace, ERROR_FLAG: flag}.get(number)
+            array = own.get(number)
             if array is None:
                 array = [*results, *arrays][number]
             if number in kernel.zeroed:
@@ -62,10 +70,22 @@ def run_plan(plan: LaunchPlan, problem: Problem, arrays: list[Array], checked: b
             is_written = number in written or number in kernel.zeroed or number >= len(results)
             buffers.append(_buffer(array, str(number), is_written))
         launch(kernel, buffers, checked, threads=2)
-        written.update(kernel.buffers)
+        written.update(parts_of(plan, kernel.buffers))
         if flag[0]:
             raise UserError(int(flag[0]))
     return results
+
+
+def _run_stand_in(kernel: CudnnLaunch, buffers: list[Any]) -> None:
+    """A plan of cuDNN by the stand-in that is registered, on the tensors as they lie in the buffers."""
+    tensors = []
+    for buffer, told in zip(buffers, launch_tensors(kernel), strict=False):
+        dtype = dtypes.numpy_dtype(told.dtype)
+        flat = np.lib.stride_tricks.as_strided(buffer, buffer.shape, buffer.strides)
+        if flat.dtype == np.uint8 and dtype != np.uint8:
+            flat = flat.view(dtype)
+        tensors.append(np.lib.stride_tricks.as_strided(flat, told.shape, [stride * dtype.itemsize for stride in told.strides]))
+    cast(Any, maker_for("emulator")).execute(kernel, tuple(tensors))
 
 
 def _aligned(nbytes: int) -> Array:

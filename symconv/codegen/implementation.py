@@ -3,10 +3,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import InternalError
+from ..errors import BackendError, InternalError
 from ..graph import Op
 from ..target import Target
 from .kernel import Kernel, Preparation, Problem
+
+
+class RefusedError(BackendError):
+    """What took a problem cannot run it after all, found when it was built or run: another implementation is to do it."""
 
 
 class AnyImplementation:
@@ -16,6 +20,8 @@ class AnyImplementation:
     """
 
     name = ""
+    is_cached = True
+    """Whether `build` depends on problem and target alone, so that it need not be asked twice."""
 
     def serves(self, op: Op) -> bool:
         """Whether it is meant for this op at all (a kind of convolution, say); those that are not are not even asked."""
@@ -40,6 +46,10 @@ class AnyImplementation:
     def build(self, problem: Problem, target: Target) -> Any:
         """What runs it on its device."""
         raise InternalError(f"the implementation {self.name} builds nothing")
+
+    def instead(self, problem: Problem, target: Target, refused: Any) -> Any:
+        """What to run instead of something it built that the device refused; None where another implementation is to do it."""
+        return None
 
 
 class Implementation(AnyImplementation):

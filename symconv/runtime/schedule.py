@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..codegen.elementwise import copy_kernel
+from ..codegen.implementation import RefusedError
 from ..codegen.kernel import AnyKernel, Operand
 from ..graph import Apply, Constant, FunctionGraph, Variable
 from ..ops.shape import Reshape
@@ -22,7 +23,10 @@ from .step import Place, Step, Storage
 
 @dataclass
 class Schedule:
-    """Steps in order, and the storages by kind. `swapped` are the updates committed after the run: (leaf, storage)."""
+    """Steps in order, and the storages by kind. `swapped` are the updates committed after the run: (leaf, storage).
+
+    `places` says where every variable of the graph lies, views included.
+    """
 
     steps: list[Step]
     inputs: dict[Variable, Storage]
@@ -31,6 +35,7 @@ class Schedule:
     swapped: list[tuple[Variable, Place]]
     direct: list[Variable]
     temporaries: list[Storage] = field(default_factory=list)
+    places: dict[Variable, Place] = field(default_factory=dict)
 
 
 def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Target, reference: bool = False) -> Schedule:
@@ -44,7 +49,8 @@ def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Targ
     in_place = _InPlaceUpdates(steps)
     direct = {leaf: None for leaf, place in new_values if in_place.write(builder.places[leaf], place)}
     swapped = [(leaf, place) for leaf, place in new_values if leaf not in direct]
-    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, list(direct), list(builder.temporaries))
+    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, list(direct), list(builder.temporaries),
+                    builder.places)
 
 
 class _Builder:
@@ -94,10 +100,9 @@ class _Builder:
             return
         outputs = tuple(Operand.contiguous(output.dtype, output.type.static_shape) for output in node.outputs)
         still = frozenset([position for position, place in enumerate(inputs) if place.storage in self.still])
-        choice = choose(node.op, tuple(place.operand for place in inputs), outputs, self.target, self.reference, still)
+        choice, kernel = self._chosen(node, tuple(place.operand for place in inputs), outputs, still)
         reads = tuple(self.contiguous(variable) if position in choice.copied else place
                       for position, (variable, place) in enumerate(zip(node.inputs, inputs, strict=True)))
-        kernel = None if choice.implementation is None else build_kernel(choice.implementation, choice.problem, self.target)
         writes = tuple(self._result(variable, operand) for variable, operand in zip(node.outputs, outputs, strict=True))
         if choice.implementation is not None:
             reads = self._prepare(choice, reads)
@@ -105,6 +110,19 @@ class _Builder:
         self.steps.append(Step(node, choice, kernel, reads, writes, workspace))
         if len(still) == len(inputs) and not self.steps[-1].can_fail:
             self.still.update(place.storage for place in writes)
+
+    def _chosen(self, node: Apply, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...],
+                still: frozenset[int]) -> tuple[Choice, AnyKernel | None]:
+        """The implementation and its kernel; where what was chosen cannot be built after all, the next best."""
+        refused: dict[str, str] = {}
+        while True:
+            choice = choose(node.op, inputs, outputs, self.target, self.reference, still, refused)
+            if choice.implementation is None:
+                return choice, None
+            try:
+                return choice, build_kernel(choice.implementation, choice.problem, self.target)
+            except RefusedError as error:
+                refused[choice.name] = " ".join(str(error).split())
 
     def _prepare(self, choice: Choice, reads: tuple[Place, ...]) -> tuple[Place, ...]:
         """The inputs, those that the implementation wants in another form by steps of their own."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,6 +20,7 @@ log = logging.getLogger("symconv.runtime")
 
 NO_KERNEL = "no generated kernel for this operation"
 NO_CANDIDATE = "generated kernels"
+CUDNN = "cudnn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,12 @@ class Choice:
 
 
 def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], target: Target,
-           reference: bool = False, still: frozenset[int] = frozenset()) -> Choice:
+           reference: bool = False, still: frozenset[int] = frozenset(), refused: Mapping[str, str] | None = None) -> Choice:
     """The fastest of those that accept, by `config.selection`: the smallest estimate, or what was measured.
 
     The NumPy reference where none accepts (or where it is asked for).  `still` are the inputs made of state that the function
-    does not update: what an implementation makes of them is not made on every call.
+    does not update: what an implementation makes of them is not made on every call.  `refused` are implementations by name that took
+    the problem and then could not run it, with the reasons.
     """
     asked = Problem(op, inputs, outputs)
     if reference or not target.has_compiler:
@@ -68,10 +71,11 @@ def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], ta
     entrants: list[Entrant] = []
     for implementation in _asked(op, target.device):
         problem, copied = _with_copies(implementation, asked)
-        refusal = implementation.refuse(problem, target)
+        refusal = (refused or {}).get(implementation.name) or implementation.refuse(problem, target)
         candidates.append(Candidate(implementation.name, refusal=refusal))
         if refusal is None:
             entrants.append(Entrant(implementation, problem, copied))
+    entrants = _only_cudnn(asked, entrants, candidates)
     if not entrants:
         _check_forced(op, candidates)
         return Choice(None, *_with_copies(None, asked), tuple(candidates) or (Candidate(NO_CANDIDATE, refusal=NO_KERNEL),))
@@ -150,6 +154,26 @@ def _asked(op: Op, device: str) -> tuple[AnyImplementation, ...]:
     return tuple(each for each in serving if each.name == forced) or serving
 
 
+def _only_cudnn(asked: Problem, entrants: list[Entrant], candidates: list[Candidate]) -> list[Entrant]:
+    """With `config.dnn.enabled = True`, cuDNN alone for a convolution that has elements.
+
+    Raises:
+        BackendError: cuDNN refuses it.
+    """
+    is_empty = any(operand.size == 0 for operand in (*asked.inputs, *asked.outputs))
+    if config.dnn.enabled is not True or not isinstance(asked.op, Conv) or is_empty:
+        return entrants
+    only = [each for each in entrants if each.implementation.name == CUDNN]
+    candidates[:] = [each if each.name == CUDNN or each.refusal else replace(each, refusal="config.dnn.enabled is True")
+                     for each in candidates]
+    if not only:
+        reasons = "; ".join(str(each.refusal) for each in candidates if each.name == CUDNN)
+        raise BackendError(explain_error("config.dnn.enabled is True, but cuDNN refuses a convolution",
+                                         f"{problem_text(asked)}: {reasons or 'it is not asked for this'}",
+                                         'set config.dnn.enabled = "auto" to take another kernel'))
+    return only
+
+
 def _check_forced(op: Op, candidates: list[Candidate]) -> None:
     if isinstance(op, Conv) and config.conv.implementation not in ("", "reference") and candidates:
         raise BackendError(explain_error(
@@ -169,8 +193,15 @@ def _with_copies(implementation: AnyImplementation | None, problem: Problem) -> 
     return Problem(problem.op, inputs, problem.outputs), copied
 
 
-@lru_cache(maxsize=4096)
 def build_kernel(implementation: AnyImplementation, problem: Problem, target: Target) -> AnyKernel:
     """The implementation's kernel; the same problem is rendered once for a process."""
+    if implementation.is_cached:
+        return _built(implementation, problem, target)
+    built: AnyKernel = implementation.build(problem, target)
+    return built
+
+
+@lru_cache(maxsize=4096)
+def _built(implementation: AnyImplementation, problem: Problem, target: Target) -> AnyKernel:
     built: AnyKernel = implementation.build(problem, target)
     return built

@@ -99,13 +99,16 @@ def known_devices() -> dict[str, DeviceProperties]:
 
 
 def known_device(target: str) -> DeviceProperties:
-    """The GPU of a short name, or the first of an architecture (`sm_90`); ArgumentError for any other word.
+    """The GPU of a name ("h200", "H200", "RTX 4090", "NVIDIA H200"), or the one that stands for an architecture ("sm_90", "sm_90a").
+
+    Each architecture's GPU is the first of `devices.json` that has it; ArgumentError for any other word.
 
     >>> known_device("sm_90").name
     'NVIDIA H200'
     """
+    word = target.lower().replace(" ", "").removesuffix("a" if target.startswith("sm_") else " ")
     for name, device in known_devices().items():
-        if target in (name, f"sm_{device.architecture}"):
+        if word in (name, f"sm_{device.architecture}", device.name.lower().replace(" ", "")):
             return device
     every = ", ".join(f"{name} (sm_{device.architecture})" for name, device in known_devices().items())
     raise ArgumentError(explain_error("no GPU is known under this name", repr(target), f"use one of {every}"))

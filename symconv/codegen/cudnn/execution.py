@@ -1,75 +1,44 @@
-"""Running plans: the next one where a plan is refused at execution, and the fastest of several by measurement.
-
-What runs them is a small device interface, so that all of this works the same over CuPy and over a stand-in.
-"""
+"""What an execution of cuDNN reads and writes: the tensors of a launch, their shapes and how they lie in memory."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from ...errors import BackendError, explain_error
-from .plans import CudnnPlan
+import numpy as np
 
+from ...ops.epilogue import CHANNEL
+from ...ops.spec import Role
+from ..cuda.kernel import CudnnLaunch
+from .graph import OPERAND_UID, UID, layout_strides
+from .plan_list import PlanMaker
 
-class PlanRefusedError(BackendError):
-    """The device's answer where cuDNN refuses a plan that was built; the text is cuDNN's."""
-
-
-class PlanDevice(Protocol):
-    """What running plans needs of a device. Pointers are addresses in its memory."""
-
-    def allocate(self, nbytes: int) -> int:
-        """Workspace of at least so many bytes, aligned to 256; 0 for none. BackendError where there is no memory."""
-
-    def execute(self, plan: CudnnPlan, variant_pack: Mapping[int, int], workspace: int) -> None:
-        """Run a plan on pointers by uid (`graph.UID`, `graph.OPERAND_UID`). PlanRefusedError where cuDNN refuses it."""
-
-    def time(self, plan: CudnnPlan, variant_pack: Mapping[int, int], workspace: int) -> float:
-        """Seconds of a run, the median of several. PlanRefusedError where cuDNN refuses it."""
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The plan that ran, and why those before it did not: for `explain()`."""
+class TensorInMemory:
+    """A tensor of a launch: axes (N, C, *spatial), strides in elements."""
 
-    plan: CudnnPlan
-    refusals: tuple[str, ...] = ()
-
-
-def run(plans: Iterable[CudnnPlan], device: PlanDevice, variant_pack: Mapping[int, int]) -> Outcome:
-    """Run the first plan that cuDNN takes; each is tried once.
-
-    Raises:
-        BackendError: after the last; the selection goes on to another kernel.
-    """
-    refusals: list[str] = []
-    for plan in plans:
-        try:
-            device.execute(plan, variant_pack, device.allocate(plan.workspace_bytes))
-        except PlanRefusedError as error:
-            refusals.append(f"{plan.engine}: {error}")
-            continue
-        return Outcome(plan, tuple(refusals))
-    raise BackendError(explain_error("cuDNN refused every plan when it ran", "; ".join(refusals) or "there was none"))
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
-def fastest(plans: Iterable[CudnnPlan], device: PlanDevice, variant_pack: Mapping[int, int]) -> Outcome:
-    """The plan that a measurement finds fastest (mode "measure"); refused ones are passed over.
+def launch_tensors(launch: CudnnLaunch) -> tuple[TensorInMemory, ...]:
+    """The tensors of a launch in the order of its `uids`; an operand along the channels is a tensor with sizes of 1 elsewhere."""
+    problem = launch.problem
+    shapes: dict[Role, tuple[int, ...]] = {"x": problem.x_shape, "w": problem.w_shape, "y": problem.y_shape}
+    by_uid = {UID[role]: (problem.dtype, shape) for role, shape in shapes.items()}
+    by_uid[UID[problem.kind.produces]] = (problem.result_dtype, problem.result_shape)
+    for number, (place, dtype) in enumerate(zip(launch.fusion.places(), launch.fusion.dtypes, strict=True)):
+        shape = problem.result_shape
+        by_uid[OPERAND_UID + number] = (dtype, (1, shape[1], *(1,) * problem.spec.ndim) if place == CHANNEL else shape)
+    return tuple(TensorInMemory(dtype, shape, layout_strides(shape, launch.plan.layout))
+                 for dtype, shape in (by_uid[uid] for uid in launch.uids))
 
-    Raises:
-        BackendError: where none ran.
-    """
-    refusals: list[str] = []
-    best: tuple[float, CudnnPlan] | None = None
-    for plan in plans:
-        try:
-            seconds = device.time(plan, variant_pack, device.allocate(plan.workspace_bytes))
-        except PlanRefusedError as error:
-            refusals.append(f"{plan.engine}: {error}")
-            continue
-        if best is None or seconds < best[0]:
-            best = (seconds, plan)
-    if best is None:
-        raise BackendError(explain_error("cuDNN refused every plan when it ran", "; ".join(refusals) or "there was none"))
-    return Outcome(best[1], tuple(refusals))
+
+class StandIn(PlanMaker, Protocol):
+    """What makes plans, and runs them on arrays of the host: cuDNN's place on the emulator, in tests."""
+
+    def execute(self, launch: CudnnLaunch, tensors: tuple[Array, ...]) -> None:
+        """Write the result, the first of `tensors`, which are in the order of `launch.uids`. PlanRefusedError to refuse."""

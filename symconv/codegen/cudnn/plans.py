@@ -1,4 +1,4 @@
-"""Execution plans: asked of cuDNN's heuristics, deselected by what the settings demand, kept as bytes in the kernel cache.
+"""Execution plans: asked of cuDNN's heuristics, deselected by what the settings demand, as bytes that can be kept.
 
 Heuristics A first, then the fallback.  Left out are plans with these of cuDNN's numerical notes: sums or inputs of less precision
 always; tensor cores for float32 (that is tf32) unless it is asked for; Winograd for 16-bit types, whose transforms would round in
@@ -7,14 +7,13 @@ always; tensor cores for float32 (that is tf32) unless it is asked for; Winograd
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from typing import Any
 
 from ...errors import BackendError, explain_error
 from ...ops.conv_problem import ConvProblem
-from ..cache import current_cache
+from ..implementation import RefusedError
 from .devices import DeviceProperties
 from .frontend import Frontend, Graph
 from .fusion import Fusion, parse_fusion
@@ -24,6 +23,10 @@ from .padding import PaddingForm, padding_forms
 from .support import Requirements, choose_layout, refuse
 
 _MAGIC = b"symconv-cudnn-1\n"
+
+
+class PlanRefusedError(RefusedError):
+    """cuDNN has no plan for a problem, or refuses one that was built; the text is cuDNN's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,15 @@ class CudnnPlan:
         if not data.startswith(_MAGIC):
             raise BackendError(explain_error("this is no plan of cuDNN that symconv wrote", f"{len(data)} bytes"))
         head, _, blob = data[len(_MAGIC):].partition(b"\n")
-        members: dict[str, Any] = json.loads(head)
-        return cls(**{**members, "refusals": tuple(members["refusals"])}, blob=blob)
+        try:
+            members: dict[str, Any] = json.loads(head)
+            plan = cls(**{**members, "refusals": tuple(map(str, members["refusals"]))}, blob=blob)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise BackendError(explain_error("this plan of cuDNN is damaged", f"{type(error).__name__}: {error}")) from None
+        texts = (plan.problem, plan.device, plan.layout, plan.layout_reason, plan.padding, plan.engine)
+        if not all(isinstance(text, str) for text in texts) or type(plan.workspace_bytes) is not int or plan.workspace_bytes < 0:
+            raise BackendError(explain_error("this plan of cuDNN is damaged", repr(members)[:200]))
+        return plan
 
 
 def short_reason(error: Exception) -> str:
@@ -92,12 +102,12 @@ def plans(problem: ConvProblem, device: DeviceProperties, requirements: Requirem
     """The plans of a problem, best first, each built when it is asked for; the next is for when one is refused later.
 
     Raises:
-        BackendError: after the last, where there was none; it says what refused.
+        PlanRefusedError: after the last, where there was none; it says what refused.
     """
     wanted = requirements or Requirements.current()
     reason = refuse(problem, device, wanted, fusion)
     if reason is not None:
-        raise BackendError(explain_error(f"cuDNN has no plan for {problem} on {device}", reason))
+        raise PlanRefusedError(explain_error(f"cuDNN has no plan for {problem} on {device}", reason))
     chain = parse_fusion(problem.epilogue, problem.dtype) if fusion is None else fusion
     assert isinstance(chain, Fusion)
     frontend, choice = load_frontend(), choose_layout(problem, device, chain)
@@ -120,38 +130,11 @@ def plans(problem: ConvProblem, device: DeviceProperties, requirements: Requirem
                             graph.get_plan_name_at_index(index).strip(), graph.get_workspace_size(), tuple(refusals),
                             graph.serialize(as_bytes=True))
     if not found:
-        raise BackendError(explain_error(f"cuDNN has no plan for {problem} on {device}", "; ".join(refusals)))
-
-
-def first_plan(problem: ConvProblem, device: DeviceProperties, requirements: Requirements | None = None) -> CudnnPlan:
-    """The best plan, from the kernel cache where it is there, else asked for and put there."""
-    wanted = requirements or Requirements.current()
-    key = _key(problem, device, wanted)
-    cache = current_cache()
-    kept = cache.find(key, ".plan")
-    if kept is not None:
-        return CudnnPlan.from_bytes(kept.read_bytes())
-    plan = next(plans(problem, device, wanted))
-    with cache.scratch() as folder:
-        (folder / "made.plan").write_bytes(plan.to_bytes())
-        cache.store(key, folder / "made.plan", ".plan")
-    return plan
-
-
-def _key(problem: ConvProblem, device: DeviceProperties, requirements: Requirements) -> str:
-    frontend = load_frontend()
-    parts = ["cudnn", str(problem), device.text, repr(requirements), str(frontend.backend_version()), frontend.__version__]
-    return sha256("\n".join(parts).encode()).hexdigest()
-
-
-def serialize_plans(problems: Sequence[ConvProblem], device: DeviceProperties,
-                    requirements: Requirements | None = None) -> dict[str, bytes]:
-    """The best plan of each problem for a GPU that need not be there, as bytes by the problem's text; load with `load_plan`."""
-    return {str(problem): first_plan(problem, device, requirements).to_bytes() for problem in problems}
+        raise PlanRefusedError(explain_error(f"cuDNN has no plan for {problem} on {device}", "; ".join(refusals)))
 
 
 def load_plan(data: bytes, device: DeviceProperties, handle: Any = None) -> tuple[CudnnPlan, Graph]:
-    """A plan and its graph from the bytes of `serialize_plans`.
+    """A plan and its graph from the bytes of `CudnnPlan.to_bytes`.
 
     Raises:
         BackendError: the bytes are of another GPU, damaged, or refused by this version of cuDNN.

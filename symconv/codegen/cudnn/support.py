@@ -88,16 +88,14 @@ class LayoutChoice:
 
 def choose_layout(problem: ConvProblem, device: DeviceProperties, fusion: Fusion) -> LayoutChoice:
     """The layout that cuDNN is asked in; the conversion is one reading and one writing of all tensors at full bandwidth."""
-    seconds = 2 * problem.bytes / device.bytes_per_second
+    layout, reason = wanted_layout(problem, fusion)
+    return LayoutChoice(layout, reason, 0.0 if layout == NCHW else 2 * problem.bytes / device.bytes_per_second)
+
+
+def wanted_layout(problem: ConvProblem, fusion: Fusion) -> tuple[str, str]:
+    """NCHW or NHWC, and why; the same on every GPU."""
     if fusion.steps and not _is_ready_made(problem, fusion):
-        return LayoutChoice(NHWC, "cuDNN fuses +" + "+".join(fusion.names) + " for NHWC only", seconds)
+        return NHWC, "cuDNN fuses +" + "+".join(fusion.names) + " for NHWC only"
     if problem.dtype in ("float16", "bfloat16"):
-        return LayoutChoice(NHWC, f"tensor cores multiply {problem.dtype} with channels last", seconds)
-    return LayoutChoice(NCHW, f"{problem.dtype} has plans for NCHW, so nothing is converted", 0.0)
-
-
-def estimate(problem: ConvProblem, device: DeviceProperties, requirements: Requirements | None = None) -> float:
-    """Expected seconds, by the roofline of the device's figures: the slower of arithmetic and memory, plus one launch."""
-    wanted = requirements or Requirements.current()
-    arithmetic = problem.flops / device.flops_per_second(problem.dtype, wanted.tf32)
-    return max(arithmetic, problem.bytes / device.bytes_per_second) + 3e-6
+        return NHWC, f"tensor cores multiply {problem.dtype} with channels last"
+    return NCHW, f"{problem.dtype} has plans for NCHW, so nothing is converted"

@@ -13,7 +13,8 @@ from symconv.codegen.cudnn.fusion import Fusion, Step, fusion_of, parse_fusion
 from symconv.codegen.cudnn.graph import NCHW, NHWC, layout_strides
 from symconv.codegen.cudnn.library import available, findings, load_frontend, why_not_deviceless
 from symconv.codegen.cudnn.padding import EXPLICIT, padding_forms
-from symconv.codegen.cudnn.plans import CudnnPlan, first_plan, load_plan, serialize_plans, supported_graph
+from symconv.codegen.cudnn.plan_list import first_plan, serialize_plans
+from symconv.codegen.cudnn.plans import CudnnPlan, load_plan, supported_graph
 from symconv.codegen.cudnn.support import Requirements, choose_layout, refuse
 from symconv.config import config
 from symconv.errors import ArgumentError, BackendError

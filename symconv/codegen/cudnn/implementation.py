@@ -1,0 +1,144 @@
+"""cuDNN among the implementations of `Conv` on CUDA."""
+from __future__ import annotations
+
+from typing import cast
+
+from ...config import config
+from ...errors import InternalError
+from ...graph import Op
+from ...ops.convolution import Conv
+from ...target import Target
+from ..conv_common import conv_problem
+from ..cuda.kernel import CudaImplementation, LaunchPlan
+from ..implementation import AnyImplementation
+from ..kernel import Problem
+from .devices import DeviceProperties
+from .estimates import estimate
+from .fusion import Fusion, fusion_of
+from .graph import NHWC
+from .launches import lies_as_wanted, make_launches
+from .plan_list import Asked, PlanList, PlanMaker, given_plan, maker_for, plan_list
+from .plans import CudnnPlan
+from .support import Requirements, refuse, wanted_layout
+
+
+
+class CudnnConvolution(CudaImplementation):
+    """A plan of cuDNN for the convolution with its epilogue, and conversions of layout where it wants channels last."""
+
+    name = "cudnn"
+    is_cached = False  # its plans depend on settings, and PlanList keeps what is dear
+
+    def serves(self, op: Op) -> bool:
+        """Convolutions of every kind, on plain tensors."""
+        return isinstance(op, Conv) and op.layout is None
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """What forbids cuDNN, what is missing for it here, or what it does not take."""
+        if config.dnn.enabled is False:
+            return "config.dnn.enabled is False"
+        reason = why_not_on(target)
+        if reason is not None:
+            return reason
+        fusion = _fusion(problem)
+        if isinstance(fusion, str):
+            return fusion
+        return refuse(conv_problem(problem), gpu_of(target), Requirements.current(), fusion)
+
+    def takes_strides(self, problem: Problem, position: int) -> bool:
+        """Tensors that lie with channels last already, where that is what cuDNN is asked for."""
+        fusion, operand = _fusion(problem), problem.inputs[position]
+        if isinstance(fusion, str) or len(operand.shape) != len(problem.outputs[0].shape):
+            return False
+        return _wants_channels_last(problem, fusion) and lies_as_wanted(operand, NHWC)
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """By the roofline of `estimates.py`."""
+        asked = self._asked(problem, target)
+        return estimate(asked.problem, asked.gpu, asked.fusion, asked.requirements)
+
+    def build(self, problem: Problem, target: Target) -> LaunchPlan:
+        """The best plan: the one that a loaded function brought, the fastest that was measured, or the heuristics' first.
+
+        Raises:
+            PlanRefusedError: cuDNN has none, although `refuse` let the problem pass.
+        """
+        asked = self._asked(problem, target)
+        plan = given_plan(asked)
+        return _launches(problem, asked, plan or next(self._list(asked, target).in_order()), "from the file" if plan else "")
+
+    def instead(self, problem: Problem, target: Target, refused: LaunchPlan) -> LaunchPlan | None:
+        """The next plan after one that was refused when it ran; None after the last."""
+        asked = self._asked(problem, target)
+        if refused.cudnn is None:
+            return None
+        following = self._list(asked, target).after(refused.cudnn.plan)
+        return None if following is None else _launches(problem, asked, following)
+
+    def every_plan(self, problem: Problem, target: Target) -> tuple[LaunchPlan, ...]:
+        """All plans that are tried, in the heuristics' order; for timing them."""
+        asked = self._asked(problem, target)
+        return tuple(_launches(problem, asked, plan) for plan in self._list(asked, target).in_order())
+
+    def plans_of(self, problem: Problem, target: Target) -> PlanList:
+        """The plans of a problem, numbered; `PlanList.order` says which is tried first."""
+        return self._list(self._asked(problem, target), target)
+
+    def asked(self, problem: Problem, target: Target) -> Asked:
+        """What plans are asked for."""
+        return self._asked(problem, target)
+
+    def _asked(self, problem: Problem, target: Target) -> Asked:
+        fusion = _fusion(problem)
+        if isinstance(fusion, str):
+            raise InternalError(f"cuDNN is asked for an epilogue that it refuses: {fusion}")
+        return Asked(conv_problem(problem), gpu_of(target), Requirements.current(), fusion)
+
+    def _list(self, asked: Asked, target: Target) -> PlanList:
+        return plan_list(_maker(target), asked)
+
+
+def why_not_on(target: Target) -> str | None:
+    """Why cuDNN does not run on a target at all; None where it does."""
+    maker = maker_for(target.device)
+    if maker is None:
+        return "the emulator runs generated kernels only"
+    if not target.gpu:
+        return f"the figures of the GPU of {target.device} are not known"
+    return maker.why_not(bool(target.place))
+
+
+def gpu_of(target: Target) -> DeviceProperties:
+    """The GPU of a target, as cuDNN knows it."""
+    return DeviceProperties.parse(target.gpu)
+
+
+def _maker(target: Target) -> PlanMaker:
+    maker = maker_for(target.device)
+    if maker is None:
+        raise InternalError("cuDNN is asked for plans for the emulator")
+    return maker
+
+
+def _fusion(problem: Problem) -> Fusion | str:
+    """The chain of the problem's epilogue; a reason where cuDNN is not asked for it."""
+    op = cast(Conv, problem.op)
+    fusion, dtype = fusion_of(op.epilogue), problem.inputs[0].dtype
+    if isinstance(fusion, Fusion) and any(each != dtype for each in fusion.dtypes):
+        return f"cuDNN is asked only for epilogue operands of the convolution's dtype, {dtype}, not {', '.join(fusion.dtypes)}"
+    return fusion
+
+
+def _wants_channels_last(problem: Problem, fusion: Fusion) -> bool:
+    return wanted_layout(conv_problem(problem), fusion)[0] == NHWC
+
+
+def _launches(problem: Problem, asked: Asked, plan: CudnnPlan, source: str = "") -> LaunchPlan:
+    op = cast(Conv, problem.op)
+    notes = [f"cuDNN's plan {plan.engine}, {plan.layout}, padding {plan.padding}, workspace {plan.workspace_bytes} bytes"
+             + (f", {source}" if source else ""), plan.layout_reason]
+    notes += [f"passed over: {reason}" for reason in plan.refusals]
+    return make_launches(problem, asked.problem, op.n_core_inputs, asked.fusion, plan, tuple(filter(None, notes)))
+
+
+IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Conv: (CudnnConvolution(),)}
