@@ -11,6 +11,7 @@ from .conv_depthwise import DEPTHWISE
 from .conv_direct import ConvDirect
 from .conv_gemm import ConvGemm
 from .conv_scatter import ConvScatter
+from .conv_turned import ConvTurned
 from .conv_wgrad import ConvWgrad
 from .conv_wgrad_direct import ConvWgradDirect
 from .conv_winograd import CONV_WINOGRAD
@@ -19,6 +20,6 @@ from .implementation import Implementation
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_WINOGRAD_WGRAD,
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), ConvTurned(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_WINOGRAD_WGRAD,
                         ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Conv: CONV_IMPLEMENTATIONS, ConvChain: (ConvChainBlocked(),)}

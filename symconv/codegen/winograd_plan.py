@@ -25,11 +25,13 @@ class Turn:
 
 
 def make_turn(lanes: int) -> Turn:
-    """Two rounds within each four lanes, then rounds that exchange fours.
+    """Two rounds within each four lanes, then rounds that exchange fours; two lanes take one.
 
-    >>> [len(make_turn(lanes).rounds) for lanes in (4, 8, 16)]
-    [2, 3, 4]
+    >>> [len(make_turn(lanes).rounds) for lanes in (2, 4, 8, 16)]
+    [1, 2, 3, 4]
     """
+    if lanes == 2:
+        return Turn((("PAIRS_LOW", (0, 2)), ("PAIRS_HIGH", (1, 3))), (_round(2, 1, "PAIRS"),))
     low = tuple(lane for first in range(0, lanes, 4) for lane in (first, lanes + first, first + 1, lanes + first + 1))
     shuffles = [("PAIRS_LOW", low), ("PAIRS_HIGH", tuple(lane + 2 for lane in low))]
     rounds = [_round(lanes, distance, "PAIRS") for distance in (2, 1)]
