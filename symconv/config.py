@@ -12,6 +12,7 @@ The environment variable of a setting is `SYMCONV_` and its name in capitals wit
 from __future__ import annotations
 
 import os
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,9 @@ SETTINGS = (
     Setting("debug", 0, "what compiling logs to standard error: 1 stages, 2 + rewrites, 3 + selection and memory, 4 + sources",
             _count),
     Setting("keep_sources", False, "keep the generated sources beside the compiled kernels", _boolean),
+    Setting("profile", False, "note the time of every step of functions compiled without profile=", _boolean),
+    Setting("exception_verbosity", "low", "errors at run time: low 40 lines at most, high with the expression around the node",
+            _one_of("low", "high")),
     Setting("nan_guard_limit", 1e10, 'what counts as a huge value in mode="nan_guard"', float),
     Setting("verify", False, "check every graph after every rewrite sweep", _boolean),
     Setting("fuel", -1, "stop rewriting after this many applications in all (to find a wrong one); -1: no limit", int),
@@ -91,6 +95,8 @@ SETTINGS = (
             _boolean),
     Setting("dnn.enabled", "auto", "cuDNN for convolutions: no device runs it yet, so True (must) is an error",
             _one_of("auto", True, False)),
+    Setting("workspace_bytes", 4 << 30, "most bytes of workspace that a step on a GPU may take; less where memory is short",
+            _count),
     Setting("dnn.workspace_bytes", 1 << 30, "most bytes of workspace that a plan of cuDNN may take", _count),
     Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
     Setting("layout", "auto", "chains of convolutions on blocks of channels: where that is faster, never, or wherever it can be",
@@ -99,6 +105,8 @@ SETTINGS = (
             _one_of("auto", "off")),
 )
 _TABLE = {setting.name: setting for setting in SETTINGS}
+_WIDEST_COLUMN = 30    # of the table of settings: a longer value is followed by the rest on the next line
+_MEANING_WIDTH = 78
 _GROUPS = {name.split(".")[0] for name in _TABLE if "." in name}
 
 
@@ -126,7 +134,10 @@ class Config:
     def value(self, name: str) -> Any:
         """A setting by its full name: quicker than the attribute, for what every call asks."""
         values = self._values
-        return values[name] if name in values else getattr(self, name)
+        if name in values:
+            return values[name]
+        group, _, rest = name.rpartition(".")
+        return getattr(getattr(self, group) if group else self, rest)
 
     def __setattr__(self, name: str, value: Any) -> None:
         full = self._prefix + name
@@ -155,12 +166,18 @@ class Config:
             self._values.update(old)
 
     def describe(self) -> str:
-        """A table of every setting: value, environment variable, meaning."""
+        """A table of every setting: value, environment variable, meaning. A long value has a line of its own."""
+        names, values = [setting.name for setting in SETTINGS], [repr(self.value(setting.name)) for setting in SETTINGS]
+        variables = [setting.variable for setting in SETTINGS]
+        widths = [min(max(map(len, column)), _WIDEST_COLUMN) for column in (names, values, variables)]
+        start = " " * (sum(widths) + 3)
         rows = []
-        for setting in SETTINGS:
-            holder = getattr(self, setting.name.split(".")[0])
-            value = getattr(holder, setting.name.split(".")[1]) if "." in setting.name else holder
-            rows.append(f"{setting.name:22} {value!r:12} {setting.variable:30} {setting.meaning}")
+        for name, value, variable, setting in zip(names, values, variables, SETTINGS, strict=True):
+            cells = (text.ljust(width) for text, width in zip((name, value, variable), widths, strict=True))
+            meaning = textwrap.wrap(setting.meaning, _MEANING_WIDTH)
+            first = " ".join(cells)
+            rows += [f"{first} {meaning[0]}"] if len(first) < len(start) else [first.rstrip(), start + meaning[0]]
+            rows += [start + line for line in meaning[1:]]
         return "\n".join(rows)
 
 

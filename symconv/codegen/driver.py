@@ -77,7 +77,7 @@ class _Call(ctypes.Structure):
     _fields_ = [("steps", ctypes.c_void_p), ("first", ctypes.c_int64), ("n_steps", ctypes.c_int64),
                 ("storages", ctypes.c_void_p), ("pointers", ctypes.c_void_p), ("arrays", ctypes.c_void_p),
                 ("n_arrays", ctypes.c_int64), ("first_array", ctypes.c_int64), ("data_offset", ctypes.c_int64),
-                ("threads", ctypes.c_int64), ("seconds", ctypes.c_void_p)]
+                ("threads", ctypes.c_int64), ("seconds", ctypes.c_void_p), ("is_finished", ctypes.c_int64)]
 
 
 class CompiledProgram:
@@ -104,10 +104,19 @@ class CompiledProgram:
         n_arrays = 0 if arrays is None or DATA_OFFSET < 0 else len(arrays)
         self._call = _Call(int(self._steps.ctypes.data), 0, self.n_steps, ctypes.addressof(storages),
                            ctypes.addressof(self._pointers), ctypes.addressof(arrays) if n_arrays else 0, n_arrays, first_array,
-                           DATA_OFFSET, 0, None)
+                           DATA_OFFSET, 0, None, 0)
         self._threads = self._first = 0
         self._call_at = ctypes.addressof(self._call)
         self._function = _run_function(config.cache_dir, config.compiler)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a call has come to its end since this was set to False. The C call itself says so."""
+        return bool(self._call.is_finished)
+
+    @is_finished.setter
+    def is_finished(self, value: bool) -> None:
+        self._call.is_finished = value
 
     def run(self, seconds: Array | None = None, first: int = 0, last: int | None = None) -> tuple[int, int] | None:
         """Run the steps from `first` up to `last`.

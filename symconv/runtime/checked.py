@@ -160,17 +160,18 @@ class CheckedRun(Watch):
         super().__init__(program, check, {leaf: np.array(array) for leaf, array in zip(program.leaves, arrays, strict=True)},
                          program.array)
 
-    def run(self) -> list[Array]:
-        """The results. An error leaves the arrays of the leaves as they were."""
+    def run(self, results: Sequence[Array], done: list[bool]) -> None:
+        """Fill the results; `done` gets an element at the end. What is raised before leaves the leaves as they were."""
         before = [np.array(array) for array in self.arrays]
         try:
             self.cpu_program.run_stepwise(self.arrays, self.results, self.step)
+            for result, found in zip(results, self.results, strict=True):
+                result[...] = found
+            done.append(True)
         except BaseException:
-            for array, old in zip(self.arrays, before, strict=True):
-                if array.flags.writeable:
-                    array[...] = old
+            if not done:
+                _put_back(self.arrays, before)
             raise
-        return [np.array(result) for result in self.results]
 
     def blocks(self) -> dict[str, Array]:
         """The program's memory, the leaves, and the results with guard bytes around them."""
@@ -231,6 +232,12 @@ def _guarded_results(program: Program) -> tuple[list[Array], list[Array]]:
         padded.append(memory)
         results.append(array.reshape(place.operand.shape))
     return padded, results
+
+
+def _put_back(arrays: Sequence[Array], before: Sequence[Array]) -> None:
+    for array, old in zip(arrays, before, strict=True):
+        if array.flags.writeable:
+            array[...] = old
 
 
 def _bytes(array: Array) -> Array:

@@ -1,8 +1,10 @@
 """DeviceProgram: what runs on a call on a device with memory of its own, for one set of input shapes.
 
-Everything has a fixed place: inputs are copied into buffers of the program, state lies in its containers' buffers, temporaries
-in one arena.  So the work can be recorded once and started as a whole (a CUDA graph).  Steps that can meet a user's error put its
-number into a flag of theirs; the flags are read before the steps that write state in place, which stand behind all that can fail.
+Everything has a fixed place: inputs are copied into buffers of the program, state lies in its containers' buffers, temporaries and
+the workspaces of all steps in one arena.  So the work can be recorded once and started as a whole (a CUDA graph).  Steps that can
+meet a user's error put its number into a flag of theirs.  State is written by the commit alone: the last steps, which write it in
+place and cannot fail, and the copies of all other new values.  It is issued as one list, behind a look at the flags, and ends with
+a mark on the host: an interrupt finds all of it issued, or nothing.
 """
 from __future__ import annotations
 
@@ -10,23 +12,27 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
-from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan
+from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan, parts_of, workspace_part
 from ..config import config
 from ..errors import BackendError, IndexRangeError, InternalError, explain_error
 from ..graph import Apply, FunctionGraph, Variable
 from .devices.find import ALIGNMENT
-from .devices.interface import Buffer, Device, Span
-from .interpret import check_results
+from .devices.interface import Action, Buffer, Device, DeviceMemoryError, Span
+from .interpret import act, check_results
+from .launching import Stretch
 from .memory import MemoryPlan
 from .outputs import output_maker
 from .planned import PlannedProgram
 from .prepare import place_kept
 from .schedule import Schedule
+from .settling import settle
+from .staging import Staging
 from .step import Place, Step, Storage
 
 Array = np.ndarray[Any, Any]
@@ -35,42 +41,98 @@ logger = logging.getLogger("symconv")
 
 
 class DeviceProgram(PlannedProgram):
-    """Steps, memory plan and loaded kernels on a device."""
+    """Steps, memory plan and bound launches on a device.
+
+    `has_committed` is False from `begin` on until the commit of that call is issued.
+    """
 
     def __init__(self, graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan, device: Device) -> None:
         super().__init__(graph, schedule, memory)
         self.device = device
-        self._arena = device.allocate(memory.arena_bytes)
+        self._buffers: dict[Storage, Buffer] = {}
+        self._larger_workspaces: dict[int, Buffer] = {}  # of steps that were given another plan than the arena has room for
+        self._is_settled = False
+        try:
+            self._allocate()
+        except DeviceMemoryError as error:
+            raise DeviceMemoryError(explain_error(f"no memory for a program on {device.name}", f"{self._needs()}\n  {error}",
+                                                  "use smaller batches, or free() functions that are not needed")) from None
+        self.host_arrays = {place: output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
+                            for place in schedule.outputs}
+        self.staging = Staging(device, [storage.nbytes for storage in schedule.inputs.values()], schedule.outputs)
+        self.commit_start = min([position for position, step in enumerate(self.steps) if _writes_state(step)],
+                                default=len(self.steps))
+        self._stretches = [self._stretch(first, last) for first, last in self._runs()]
+        self._commit = Stretch(device, self.commit_start, len(self.steps), self._commit_actions)
+        self._targets: tuple[Span, ...] = ()
+        self._committed: list[bool] = []
+
+    def _allocate(self) -> None:
+        device, schedule = self.device, self.schedule
+        self._arena = device.allocate(self.memory.arena_bytes)
         self._kept = device.allocate(place_kept(self.steps, ALIGNMENT))
         self._flags = device.allocate(_FLAG_BYTES * len(self.steps))
-        self._buffers: dict[Storage, Buffer] = {storage: self._constant(constant.data) for storage, constant in schedule.constants}
+        for storage, constant in schedule.constants:
+            self._buffers[storage] = device.allocate(constant.data.nbytes)
+            device.upload(self._buffers[storage], np.ascontiguousarray(constant.data))
         for place in self.result_places():
             if place.storage.alias is None:
                 self._buffers[place.storage] = device.allocate(place.storage.nbytes)
-        self.host_arrays = {place: output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
-                            for place in schedule.outputs}
-        self._last_failing = max([position for position, step in enumerate(self.steps) if step.can_fail], default=-1)
-        self._actions: list[Callable[[], None]] | None = None
-        self._recorded: dict[tuple[int, int], Callable[[], None] | None] = {}
 
-    def _constant(self, data: Array) -> Buffer:
-        buffer = self.device.allocate(data.nbytes)
-        self.device.upload(buffer, np.ascontiguousarray(data))
-        return buffer
+    def _needs(self) -> str:
+        """What it needs in bytes, for an error."""
+        results = sum(place.storage.nbytes for place in self.result_places() if place.storage.alias is None)
+        constants = sum(constant.data.nbytes for _, constant in self.schedule.constants)
+        inputs = sum(storage.nbytes for storage in self.schedule.inputs.values() if storage.kind == "input")
+        workspace = max((step.workspace.nbytes for step in self.steps if step.workspace is not None), default=0)
+        return (f"temporaries {self.memory.arena_bytes:,} bytes (the largest workspace {workspace:,}), results {results:,}, "
+                f"constants {constants:,}, inputs {inputs:,}; functions use {self.device.memory_in_use():,} bytes of the device")
+
+    def _runs(self) -> list[tuple[int, int]]:
+        """The steps before the commit, cut where prepared ones end and around those that run their reference."""
+        cuts = {0, self.n_prepared, self.commit_start}
+        for position, step in enumerate(self.steps):
+            if step.kernel is None:
+                cuts |= {position, position + 1}
+        ends = sorted(cut for cut in cuts if cut <= self.commit_start)
+        return list(pairwise(ends))
+
+    def _stretch(self, first: int, last: int) -> Stretch:
+        return Stretch(self.device, first, last, lambda: self._step_actions(range(first, last)))
+
+    def _step_actions(self, positions: range) -> list[Action]:
+        return [action for position in positions for action in self._bound(position)]
+
+    def _commit_actions(self) -> list[Action]:
+        copies = [self.device.copying(target, self.span(place))
+                  for target, (_, place) in zip(self._targets, self.schedule.swapped, strict=True) if target.nbytes]
+        return [*self._step_actions(range(self.commit_start, len(self.steps))), *copies]
 
     def bind(self, leaf: Variable, buffer: Buffer) -> None:
         """Let a leaf's value lie in this buffer from now on."""
         storage = self.schedule.inputs[leaf]
         if self._buffers.get(storage) is not buffer:
             self._buffers[storage] = buffer
-            self._actions, self._recorded = None, {}
+            for stretch in (*self._stretches, self._commit):
+                stretch.forget()
 
-    def input_buffer(self, leaf: Variable) -> Buffer:
-        """The program's own buffer of an input, to be filled before a run."""
+    def input_span(self, leaf: Variable) -> Span:
+        """The program's own memory of an input, to be filled before a run."""
         storage = self.schedule.inputs[leaf]
         if storage not in self._buffers:
             self.bind(leaf, self.device.allocate(storage.nbytes))
-        return self._buffers[storage]
+        return Span.whole(self._buffers[storage])
+
+    def begin(self, targets: Sequence[Span]) -> None:
+        """Before a run: where the new values that are not written in place go, in the order of `schedule.swapped`."""
+        if [target.buffer for target in targets] != [target.buffer for target in self._targets]:
+            self._commit.forget()
+        self._targets, self._committed = tuple(targets), []
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether the state has the new values of the call that began last."""
+        return bool(self._committed)
 
     def run(self, prepare: bool = True) -> None:
         """Run on the buffers that the leaves are bound to.
@@ -78,26 +140,71 @@ class DeviceProgram(PlannedProgram):
         Raises:
             IndexRangeError: a step met a user's error; then no state has been written.
         """
-        first = 0 if prepare else self.n_prepared
-        middle = max(first, self._last_failing + 1)
-        if middle > first:
-            if any(step.kernel is not None and step.kernel.errors for step in self.steps):
-                self.device.clear(Span.whole(self._flags))
-            self._run_steps(first, middle)
-            self._check_flags(first, middle)
-        if middle < len(self.steps):
-            self._run_steps(middle, len(self.steps))
+        self.settle()
+        self._clear_flags()
+        for stretch in self._stretches:
+            if stretch.first >= self.n_prepared or prepare:
+                self._issue(stretch)
+        self._check_flags(0, self.commit_start)
+        if self.schedule.swapped or self.commit_start < len(self.steps):
+            self._commit.issue(then=[self._mark])
+
+    def settle(self) -> None:
+        """Once, before anything runs: every plan of cuDNN is tried, and those that it refuses are replaced (`settling.py`)."""
+        if not self._is_settled and settle(self.steps, self.schedule.target, self._try):
+            self._stretches = [self._stretch(first, last) for first, last in self._runs()]
+            self._commit.forget()
+        self._is_settled = True
+
+    def _try(self, position: int, plan: LaunchPlan) -> None:
+        """Run a step as this plan, into its own result, or beside it where that is state."""
+        step = self.steps[position]
+        reserved = 0 if step.workspace is None else step.workspace.nbytes
+        if plan.workspace_bytes > reserved:
+            self._larger_workspaces[position] = self.device.allocate(plan.workspace_bytes)
+        spans = self._spans(position, step, plan)
+        if step.writes[0].storage.home.kind == "shared":
+            spans[0] = replace(Span.whole(self.device.allocate(step.writes[0].storage.nbytes)), is_written=False)
+        self.device.run(self._launches(plan, spans))
+
+    @property
+    def _mark(self) -> Action:
+        return partial(self._committed.append, True)
+
+    def _issue(self, stretch: Stretch) -> None:
+        if self.steps[stretch.first].kernel is None:
+            self._run_reference(self.steps[stretch.first])
+        else:
+            stretch.issue()
+
+    def launching(self) -> tuple[str, ...]:
+        """How its launches are issued, for `explain()`."""
+        kernels = [stretch for stretch in self._stretches if self.steps[stretch.first].kernel is not None]
+        references = [f"step {stretch.first}: its reference" for stretch in self._stretches if stretch not in kernels]
+        if self.commit_start < len(self.steps):
+            kernels.append(self._commit)
+        return (*(stretch.describe() for stretch in kernels), *references)
 
     def run_stepwise(self, around: Callable[[int, Callable[[], None]], None]) -> None:
         """Run every step by itself: `around(position, run)` is called in its place and calls `run()`. For checks; slow."""
-        self.device.clear(Span.whole(self._flags))
+        self.settle()
+        self._clear_flags()
         for position in range(len(self.steps)):
             around(position, partial(self._run_one, position))
 
+    def commit_copies(self) -> None:
+        """After `run_stepwise`: the new values that were not written in place."""
+        self.device.run([*self._commit_actions()[self._n_commit_launches():], self._mark])
+
+    def _n_commit_launches(self) -> int:
+        return len(self._step_actions(range(self.commit_start, len(self.steps))))
+
     def _run_one(self, position: int) -> None:
-        self._action(position)()
-        if self.steps[position].can_fail:
-            self._check_flags(position, position + 1)
+        if self.steps[position].kernel is None:
+            self._run_reference(self.steps[position])
+            return
+        self.device.run(self._bound(position))
+        self._check_flags(position, position + 1)
 
     def host_array(self, place: Place) -> Array:
         """A copy of a place's elements on the host."""
@@ -105,61 +212,68 @@ class DeviceProgram(PlannedProgram):
         array = self.array(place)
         return np.array(array.get() if hasattr(array, "get") else array)
 
-    def profile(self, prepare: bool, times: Array) -> None:
-        """Run step by step; `times` gets the seconds of each, the wait for it included."""
+    def profile(self, prepare: bool, times: Array, waits: Array) -> None:
+        """Run, waiting for every step; `times` gets the seconds of each, `waits` those in it that the host waited."""
+        self.settle()
+        self._clear_flags()
+        for position in range(0 if prepare else self.n_prepared, self.commit_start):
+            if self.steps[position].kernel is None:
+                times[position] = self._reference_seconds(position)
+                continue
+            ((times[position], waits[position]),) = self.device.timed([self._bound(position)])
+        self._check_flags(0, self.commit_start)
+        late = [self._bound(position) for position in range(self.commit_start, len(self.steps))]
+        copies = self._commit_actions()[sum(map(len, late)):]
+        found = self.device.timed([*late, [*copies, self._mark]])
+        for position, (seconds, waited) in enumerate(found[:-1], start=self.commit_start):
+            times[position], waits[position] = seconds, waited
+
+    def _reference_seconds(self, position: int) -> float:
         import time
 
-        if prepare or not self.n_prepared:
-            self.device.clear(Span.whole(self._flags))
-        for position in range(0 if prepare else self.n_prepared, len(self.steps)):
-            self.device.synchronize()
-            start = time.perf_counter()
-            self._run_one(position)
-            self.device.synchronize()
-            times[position] = time.perf_counter() - start
+        self.device.synchronize()
+        start = time.perf_counter()
+        self._run_one(position)
+        self.device.synchronize()
+        return time.perf_counter() - start
 
-    def _run_steps(self, first: int, last: int) -> None:
-        """As one recording where that can be; the first run goes launch by launch, so that everything is loaded."""
-        key = (first, last)
-        if self._recorded.get(key) is not None:
-            self._recorded[key]()  # type: ignore[misc]
-            return
-
-        def work() -> None:
-            for position in range(first, last):
-                self._action(position)()
-
-        work()
-        if key not in self._recorded:
-            has_reference = any(step.kernel is None for step in self.steps[first:last])
-            self._recorded[key] = None if has_reference else self.device.record(work)
-
-    def _action(self, position: int) -> Callable[[], None]:
-        if self._actions is None:
-            self._actions = [self._make_action(number, step) for number, step in enumerate(self.steps)]
-        return self._actions[position]
-
-    def _make_action(self, position: int, step: Step) -> Callable[[], None]:
-        """What runs one step, every pointer decided."""
-        if step.kernel is None:
-            return partial(self._run_reference, step)
+    def _bound(self, position: int) -> list[Action]:
+        """The launches of one step, every pointer decided."""
+        step = self.steps[position]
         plan = step.kernel
         if not isinstance(plan, LaunchPlan):
             raise InternalError(f"step {position} ({step.name}) has a kernel for another device")
+        return self._launches(plan, self._spans(position, step, plan))
+
+    def _launches(self, plan: LaunchPlan, spans: dict[int, Span]) -> list[Action]:
+        actions: list[Action] = []
+        for launch in plan.launches:
+            zeroed = [number for number in launch.zeroed if number != ERROR_FLAG]
+            actions += [self.device.clearing(spans[number]) for number in zeroed]
+            spans.update({number: replace(spans[number], is_written=True) for number in zeroed})
+            actions.append(self.device.bind(launch, [spans[number] for number in launch.buffers]))
+            spans.update({number: replace(spans[number], is_written=True) for number in parts_of(plan, launch.buffers)})
+        return actions
+
+    def _spans(self, position: int, step: Step, plan: LaunchPlan) -> dict[int, Span]:
+        """What a step's launches may touch, by the numbers of their buffers."""
         spans = {number: self._operand(step, number) for number in range(len(step.writes) + len(step.reads))}
         flag = position * _FLAG_BYTES
         spans[ERROR_FLAG] = Span(self._flags, flag, flag + _FLAG_BYTES, flag, "the error flag", _FLAG_BYTES)
-        if step.workspace is not None:
-            offset = step.workspace.home.offset
-            spans[WORKSPACE] = Span(self._arena, offset, offset + plan.workspace_bytes, offset, "the workspace", 1, False)
-        actions: list[Callable[[], None]] = []
-        for launch in plan.launches:
-            zeroed = [number for number in launch.zeroed if number != ERROR_FLAG]
-            actions += [partial(self.device.clear, spans[number]) for number in zeroed]
-            spans.update({number: replace(spans[number], is_written=True) for number in zeroed})
-            actions.append(partial(self.device.load(launch), [spans[number] for number in launch.buffers]))
-            spans.update({number: replace(spans[number], is_written=True) for number in launch.buffers})
-        return partial(_run_all, actions)
+        workspace, offset = self._workspace(position, step)
+        if workspace is not None:
+            pieces = {WORKSPACE: (0, plan.workspace_bytes)}
+            pieces.update({workspace_part(number): part for number, part in enumerate(plan.parts)})
+            for number, (first, nbytes) in pieces.items():
+                start = offset + first
+                spans[number] = Span(workspace, start, start + nbytes, start, "the workspace", 1, False)
+        return spans
+
+    def _workspace(self, position: int, step: Step) -> tuple[Buffer | None, int]:
+        """Where a step's workspace is: the memory, and its first byte."""
+        if position in self._larger_workspaces:
+            return self._larger_workspaces[position], 0
+        return (None, 0) if step.workspace is None else (self._arena, step.workspace.home.offset)
 
     def _operand(self, step: Step, number: int) -> Span:
         """What a step may touch of its `number`-th operand (results, then inputs)."""
@@ -184,17 +298,20 @@ class DeviceProgram(PlannedProgram):
 
     def _run_reference(self, step: Step) -> None:
         """The op's reference on the device's arrays; a copy where the step has no op."""
-        arrays, targets = [self.array(place) for place in step.reads], [self.array(place) for place in step.writes]
-        if step.node is None:
-            targets[0][...] = arrays[0]
-            return
+        with self.device.here():
+            arrays, targets = [self.array(place) for place in step.reads], [self.array(place) for place in step.writes]
+            results = arrays[:1] if step.node is None else self._results_of(step.node, arrays)
+            for target, result in zip(targets, results, strict=True):
+                target[...] = result
+
+    def _results_of(self, node: Apply, arrays: Sequence[Any]) -> Sequence[Any]:
+        act(node, arrays)
         try:
-            results = self._reference_results(step.node, arrays)
+            results = self._reference_results(node, arrays)
         except IndexError as error:
-            raise IndexRangeError(explain_error(str(error), where=step.node.source)) from None
-        check_results(step.node, results)
-        for target, result in zip(targets, results, strict=True):
-            target[...] = result
+            raise IndexRangeError(explain_error(str(error), where=node.source)) from None
+        check_results(node, results)
+        return results
 
     def _reference_results(self, node: Apply, arrays: Sequence[Any]) -> Sequence[Any]:
         """By the array module of the device; through the host where the reference asks for what that has not."""
@@ -216,6 +333,10 @@ class DeviceProgram(PlannedProgram):
         results = node.op.reference(*(array.get() for array in arrays))
         return [self.device.to_array(np.ascontiguousarray(result)) for result in results]
 
+    def _clear_flags(self) -> None:
+        if any(step.kernel is not None and step.kernel.errors for step in self.steps):
+            self.device.run([self.device.clearing(Span.whole(self._flags))])
+
     def _check_flags(self, first: int, last: int) -> None:
         if not any(step.kernel is not None and step.kernel.errors for step in self.steps[first:last]):
             return
@@ -225,6 +346,5 @@ class DeviceProgram(PlannedProgram):
             raise self.error_of(int(position), int(flags[position]))
 
 
-def _run_all(actions: Sequence[Callable[[], None]]) -> None:
-    for action in actions:
-        action()
+def _writes_state(step: Step) -> bool:
+    return any(place.storage.home.kind == "shared" for place in step.writes)

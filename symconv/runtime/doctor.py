@@ -125,7 +125,7 @@ def _cupy() -> Iterator[Finding]:
         yield Finding("CUDA", "CuPy", "not installed", None,
                       "python -m pip install 'symconv[cuda13]' (with a driver of CUDA 12: symconv[cuda12])")
         return
-    from .devices.cupy_device import gpu_count, import_cupy
+    from .devices.cupy_base import gpu_count, import_cupy
 
     cupy = import_cupy()
     yield Finding("CUDA", "CuPy", str(cupy.__version__))

@@ -7,15 +7,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InternalError
 from ..graph import FunctionGraph, Variable
+from ..rewrites.log import Log, Rewrites
 from .arguments import In, match_arguments
 from .bind import Guard
+from .calls import Call, CpuCall, carry_out
 from .container import Container
 from .mode import Mode
 from .profile import Profile
@@ -102,19 +104,19 @@ class Recipe:
 class Function:
     """A compiled function. Call it with arrays; it returns arrays in the form of its outputs.
 
-    `graph` is the captured and rewritten graph, `rewrites` what rewriting did to it, `programs` those made so far.
+    `graph` is the captured and rewritten graph, `log` what rewriting for any shape noted, `programs` those made so far.
     Calls from several threads wait for each other.
     """
 
     def __init__(self, graph: FunctionGraph, recipe: Recipe, structure: Callable[[list[Array]], Any], mode: Mode,
-                 device: str, name: str, rewrites: Any,
+                 device: str, name: str, log: Log,
                  build: Callable[[FunctionGraph, dict[Variable, Array]], Kept]) -> None:
         self.graph = graph
         self.name = name
         self.mode = mode
         self.device = device
-        self.rewrites = rewrites
-        self.profile = Profile(name)
+        self.log: Log = log
+        self.profile = Profile(name, device)
         self.profiling = bool(recipe.options.get("profile"))
         self.__name__ = name
         self.recipe = recipe
@@ -150,8 +152,20 @@ class Function:
         """The programs with what rewriting did to the bound graph of each."""
         return tuple(kept for group in self._programs.values() for kept in group)
 
+    @property
+    def rewrites(self) -> Rewrites:
+        """Every application of a rewrite, in order: those for any shape, then those for the program used last.
+
+        Each has `phase`, `rule`, `before`, `after` (tuples of variables) and `sources`, the lines of yours that it touched;
+        printed, the list has a line for each.
+        """
+        return Rewrites((self.log, *(kept.log for kept in self.kept[-1:])))
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on these arguments; updates of shared variables take effect when the whole run has succeeded."""
+        return self._call_profiled(args, kwargs) if self.profiling else self._call(args, kwargs)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         arguments = self._match(args, kwargs)
         with self._lock:
             if not self._locked:
@@ -160,6 +174,15 @@ class Function:
                 for container in self._locked:
                     stack.enter_context(container.lock)
                 return self._structure(self._run(arguments))
+
+    def _call_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call whose time in Python around the program is noted too."""
+        with self._lock:
+            start, made = time.perf_counter(), self.profile.making_seconds
+            result = self._call(args, kwargs)
+            if not self.mode.check:
+                self.profile.note_call(start, self.profile.making_seconds - made)
+        return result
 
     def _match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         if not kwargs and len(args) == len(self._inputs):
@@ -176,42 +199,35 @@ class Function:
             for container in kept.direct:
                 container.make_private()
             arrays = arguments + [leaf.container.array for leaf in self._shared]
-        prepare = kept.must_prepare()
-        try:
-            results = self._results(kept, arrays, prepare)
-        finally:  # an interrupt of the user's arrives behind the call that wrote
-            for container in kept.direct:
-                container.note_written()
-        if prepare:
-            kept.note_prepared()
-        if kept.swapped:
-            for container, array in zip(kept.swapped, results[kept.n_outputs:], strict=True):
-                container.replace(array)
-            del results[kept.n_outputs:]
-        return results
+        return self._carry_out(CpuCall(kept, _on_cpu(kept), kept.in_order(arrays)), arrays)
 
-    def _results(self, kept: Kept, arrays: list[Array], prepare: bool) -> list[Array]:
+    def _carry_out(self, call: Call, leaves: list[Any]) -> list[Any]:
+        """Run a call, whole: `leaves` are the values of the function's leaves."""
         if self.mode.check:
-            return self._checked(kept, arrays)
-        if self.profiling:
-            return self._profiled(kept, arrays, prepare)
-        return _on_cpu(kept).run(kept.in_order(arrays), None, prepare)
-
-    def _checked(self, kept: Kept, arrays: list[Array]) -> list[Array]:
-        """A run that watches itself (`Mode.check`)."""
-        from .checked import CheckedRun, check_rewrites
-
-        if self.mode.check == "debug":
-            bindings = self._bindings(arrays)
-            check_rewrites(self.rewrites, bindings)
-            check_rewrites(kept.log, kept.bindings(bindings))
-        return CheckedRun(_on_cpu(kept), kept.in_order(arrays), self.mode.check).run()
-
-    def _profiled(self, kept: Kept, arrays: list[Array], prepare: bool) -> list[Array]:
-        start, step_seconds = time.perf_counter(), np.zeros(len(kept.program.steps))
-        results = _on_cpu(kept).run(kept.in_order(arrays), step_seconds, prepare)
-        self.profile.note(kept.program, time.perf_counter() - start, step_seconds)
+            return carry_out(call, partial(self._run_checked, leaves))
+        prepare = call.kept.must_prepare()
+        results = carry_out(call, partial(self._run_profiled if self.profiling else _run_plainly, prepare))
+        if prepare:
+            call.kept.note_prepared()
         return results
+
+    def _run_checked(self, leaves: list[Any], call: Call) -> None:
+        """A run that watches itself (`Mode.check`)."""
+        from .checked import check_rewrites
+
+        bindings = self._bindings(leaves)
+        values = {leaf: np.array(array) for leaf, array in call.kept.bindings(bindings).items()}
+        if self.mode.check == "debug":
+            check_rewrites(self.log, bindings)
+            check_rewrites(call.kept.log, values)
+        call.run_checked(self.mode.check, values)
+
+    def _run_profiled(self, prepare: bool, call: Call) -> None:
+        program = call.kept.program
+        seconds, waits = np.zeros(len(program.steps)), np.zeros(len(program.steps))
+        start = time.perf_counter()
+        call.run_profiled(prepare, seconds, waits)
+        self.profile.note(program, time.perf_counter() - start, seconds, waits)
 
     def _program(self, arrays: list[Array]) -> Kept:
         """The program for the shapes of these arrays; made now if there is none."""
@@ -220,7 +236,9 @@ class Function:
             return self._last_kept
         kept = self._find(key, arrays)
         if kept is None:
+            start = time.perf_counter()
             kept = self._build(self.graph, self._bindings(arrays))
+            self.profile.making_seconds += time.perf_counter() - start
             self._programs.setdefault(key, []).insert(0, kept)
         self._programs.move_to_end(key)
         self._forget_old()
@@ -255,24 +273,36 @@ class Function:
         with self._lock:
             return self._program(zeros + [leaf.container.array for leaf in self._shared]).program
 
-    def explain(self, node_or_name: Any = None, as_dict: bool = False) -> Any:
-        """What the program used last does and why, as text (`as_dict`: as plain data).
+    def explain(self, what: Any = None, format: str = "text") -> Any:
+        """What the program used last does and why.
 
-        For every convolution its problem, the implementation that runs it, the expected time of every candidate or why it
-        refused, what was fused into it and the user's line; the other steps as a table; what rewriting did and what
-        it declined and why; the memory plan.  Kernels are chosen for shapes, so before the first call (or `prepare`)
-        there is little to tell, and the text says so.
+        For every convolution its problem, the implementation that runs it, the expected or measured time of every candidate or why
+        it refused, what was fused into it and what was not and why, how exact it is, and the user's line; the other steps as a
+        table; what rewriting did and what it declined and why; changes of layout, what they cost and save; the memory plan; what is
+        copied in and out; what the bits of the results depend on.  Kernels are chosen for shapes, so before the first call (or
+        `prepare`) there is little to tell, and the text says so.
 
         Args:
-            node_or_name: ask for some steps only: a variable, an Apply, the name of a variable or of an updated shared
-                variable, of an op ("Conv") or implementation, or a step's number.
+            what: ask for some steps only: a variable, an Apply, the name of a variable (of an input: the steps that read it) or of
+                an updated shared variable, of an op ("Conv") or implementation, or a step's number.
+            format: "text"; "dict": plain data, fit for JSON; "html": a piece of HTML for a page or a notebook.
 
         Raises:
-            ArgumentError: no step is meant by `node_or_name`.
+            ArgumentError: no step is meant by `what`, or `format` is none of these.
         """
-        from ..printing.explain import explain, explain_as_dict
+        from ..printing.explain import explain
 
-        return (explain_as_dict if as_dict else explain)(self, node_or_name)
+        return explain(self, what, format)
+
+    def sources(self) -> dict[str, str]:
+        """The generated source of every kernel of the programs made so far, by the kernel's name.
+
+        One name with several texts (the same kernel for other sizes, say) gets " (2)", " (3)" behind it.  Steps that run their
+        NumPy reference, and cuDNN's plans, have no source.
+        """
+        from .sources import sources_of
+
+        return sources_of(self.programs)
 
     def save(self, path: Any) -> None:
         """Write the function to a file that `sc.load` reads: its expressions, options, constants and the present state.
@@ -309,6 +339,10 @@ def program_order(graph: FunctionGraph, program: Program | DeviceProgram,
     places = {leaf: place for place, leaf in enumerate(call_leaves(graph))}
     order = tuple(places[leaves[leaf]] for leaf in program.leaves)
     return None if order == tuple(range(len(places))) else order
+
+
+def _run_plainly(prepare: bool, call: Call) -> None:
+    call.run(prepare)
 
 
 def _on_cpu(kept: Kept) -> Program:

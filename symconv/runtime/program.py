@@ -14,13 +14,14 @@ from .. import dtypes
 from ..codegen.driver import DATA_OFFSET, CompiledProgram, data_address
 from ..codegen.kernel import Kernel
 from ..codegen.toolchain import build
-from ..errors import IndexRangeError, InternalError, explain_error
+from ..errors import InternalError
 from ..graph import FunctionGraph
 from .interpret import act, run_reference
 from .memory import ALIGNMENT, MemoryPlan
 from .outputs import output_maker
 from .planned import PlannedProgram
 from .prepare import place_kept
+from .run_errors import telling
 from .schedule import Schedule
 from .step import Place, Step
 
@@ -60,6 +61,7 @@ class Program(PlannedProgram):
         self._arrays = (ctypes.c_void_p * max(1, len(self.leaves) + len(self._results)))()
         self._put_arrays = struct.Struct(f"{len(self.leaves) + len(self._results)}P").pack_into
         self._segments = self._make_segments()
+        self._is_finished = False
         self._all_in_c = DATA_OFFSET >= 0 and all(segment.compiled is not None for segment in self._segments)
 
     def _number_storages(self) -> dict[Any, int]:
@@ -98,13 +100,33 @@ class Program(PlannedProgram):
             segments.append(Segment(first, self._compiled(waiting), None))
         return segments
 
-    def run(self, leaf_arrays: Sequence[Array], times: Array | None = None, prepare: bool = True) -> list[Array]:
+    def new_results(self) -> list[Array]:
+        """Arrays for the outputs, then for the swapped updates."""
+        return [make() for make in self._results]
+
+    def begin(self) -> None:
+        """Before a run that is to say whether it came to its end."""
+        self._is_finished = False
+        for segment in self._segments[-1:]:
+            if segment.compiled is not None:
+                segment.compiled.is_finished = False
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether the run since `begin` came to its end. Steps that write state in place all run in the last C call, which says so
+        itself: an interrupt right behind it does not hide what it has written."""
+        last = self._segments[-1].compiled if self._segments else None
+        return self._is_finished if last is None else last.is_finished
+
+    def run(self, leaf_arrays: Sequence[Array], times: Array | None = None, prepare: bool = True,
+            results: list[Array] | None = None) -> list[Array]:
         """Run on arrays of `leaves`, in order; gives the arrays of the outputs, then of the swapped updates.
 
         `times`, float64 with a place for every step, gets the seconds that each took.  `prepare`: whether the first
         `n_prepared` steps run too; not needed while the state of `watched` is as it was in the last run that did.
+        `results` are the arrays to fill, of `new_results`.
         """
-        results = [make() for make in self._results]
+        results = [make() for make in self._results] if results is None else results
         arrays = [*leaf_arrays, *results]
         self._put_arrays(self._arrays, 0, *map(id, arrays))
         if not self._all_in_c:
@@ -117,6 +139,7 @@ class Program(PlannedProgram):
                     raise self.error_of(segment.first + failure[0], failure[1])
             elif segment.step is not None:
                 _timed(partial(self._run_reference, segment.step), times, segment.first)
+        self._is_finished = True
         return results
 
     def run_stepwise(self, leaf_arrays: Sequence[Array], results: Sequence[Array],
@@ -155,10 +178,8 @@ class Program(PlannedProgram):
             targets[0][...] = arrays[0]
             return
         act(step.node, arrays)
-        try:
+        with telling(step):
             results = run_reference(step.node, arrays)
-        except IndexError as error:
-            raise IndexRangeError(explain_error(str(error), where=step.node.source)) from None
         for target, result in zip(targets, results, strict=True):
             if target.shape != result.shape:
                 raise InternalError(f"the reference of {step.node.op} gives shape {result.shape}, expected {target.shape}")

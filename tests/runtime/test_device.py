@@ -131,7 +131,7 @@ def test_profile_and_explain():
     x = T.vector("x")
     function = sc.compile([x], T.exp(x).sum(), device=EMULATOR, profile=True)
     function(vector(1, 2, 3))
-    assert "1 calls" in str(function.profile)
+    assert "1 call" in str(function.profile)
     assert "on emulator" in function.explain()
 
 

@@ -71,29 +71,55 @@ class _Fault(ctypes.Structure):
                 ("text", ctypes.c_char * 600))
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A launch with everything decided: `call[0](*call[1:])` runs it, as often as wanted, and gives 0, or another number where it
+    met what `failure()` says."""
+
+    kernel: CudaKernel
+    call: tuple[Any, ...]
+    fault: _Fault
+
+    def failure(self) -> Exception:
+        """What the last run met."""
+        if not self.fault.text:
+            return MemoryError(f"no memory to emulate {self.kernel.name}")
+        error = _described(self.kernel, self.fault)
+        self.fault.text = b""
+        return error
+
+
+def prepare(kernel: CudaKernel, buffers: Sequence[Buffer], checked: bool = True, threads: int = 0,
+            seconds: float = SECONDS) -> Prepared:
+    """One launch, to be run later; its host form is built now. The caller keeps the buffers' memory alive."""
+    _check_bounds(kernel)
+    entry = host_kernel(kernel.source, kernel.name, checked)
+    scalars: list[Any] = [_TYPES[scalar.type](scalar.value) for scalar in kernel.scalars]
+    given = (_Given * max(len(buffers) + len(scalars), 1))()
+    kept: list[Any] = [given, scalars]
+    for number, buffer in enumerate(buffers):
+        shift = (buffer.element & -buffer.element).bit_length() - 1
+        kept.append(buffer.name.encode())
+        given[number] = _Given(kept[-1], buffer.address, buffer.nbytes, buffer.offset, shift, buffer.is_written, None)
+    for number, value in enumerate(scalars, start=len(buffers)):
+        given[number] = _Given(b"", None, 0, 0, 0, 0, ctypes.addressof(value))
+    request = _Launch(_UInt3(*kernel.grid), _UInt3(*kernel.block), kernel.shared_bytes, len(buffers) + len(scalars),
+                      threads or os.cpu_count() or 1, checked, seconds, given)
+    request.kept = kept  # the addresses in it are theirs
+    fault = _Fault()
+    return Prepared(kernel, (emulator().sc_emulate, ctypes.c_void_p(entry), ctypes.byref(request), ctypes.byref(fault)), fault)
+
+
 def launch(kernel: CudaKernel, buffers: Sequence[Buffer], checked: bool = True, threads: int = 0,
            seconds: float = SECONDS) -> None:
     """Run one launch; `buffers` stand in the order of the kernel's pointer arguments (its `buffers`).
 
     `threads` (0: all cores) are those of a fast launch.  Raises EmulatorFault; then what the buffers hold means nothing.
     """
-    _check_bounds(kernel)
-    entry = host_kernel(kernel.source, kernel.name, checked)
-    scalars: list[Any] = [_TYPES[scalar.type](scalar.value) for scalar in kernel.scalars]
-    given = (_Given * max(len(buffers) + len(scalars), 1))()
-    for number, buffer in enumerate(buffers):
-        shift = (buffer.element & -buffer.element).bit_length() - 1
-        given[number] = _Given(buffer.name.encode(), buffer.address, buffer.nbytes, buffer.offset, shift, buffer.is_written, None)
-    for number, value in enumerate(scalars, start=len(buffers)):
-        given[number] = _Given(b"", None, 0, 0, 0, 0, ctypes.addressof(value))
-    request = _Launch(_UInt3(*kernel.grid), _UInt3(*kernel.block), kernel.shared_bytes, len(buffers) + len(scalars),
-                      threads or os.cpu_count() or 1, checked, seconds, given)
-    fault = _Fault()
-    result = emulator().sc_emulate(ctypes.c_void_p(entry), ctypes.byref(request), ctypes.byref(fault))
-    if result == 2:
-        raise MemoryError(f"no memory to emulate {kernel.name}")
-    if result:
-        raise _described(kernel, fault)
+    prepared = prepare(kernel, buffers, checked, threads, seconds)
+    function, *arguments = prepared.call
+    if function(*arguments):
+        raise prepared.failure()
 
 
 def _check_bounds(kernel: CudaKernel) -> None:

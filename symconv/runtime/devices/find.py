@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 ALIGNMENT = 256
 """Bytes on which every buffer and every place in an arena starts (what cudaMalloc promises, and vector accesses need)."""
 
-NAMES = '"cpu", "cuda", "cuda:N" (the N-th NVIDIA GPU), "emulator"'
+NAMES = '"cpu", "cuda", "cuda:N" (the N-th NVIDIA GPU), "emulator", "emulator:N" (one with memory of its own)'
 
 
 def is_device(name: str) -> bool:
     """Whether this is a device with memory of its own (not the CPU)."""
-    return name == "emulator" or re.fullmatch(r"cuda(:\d+)?", name) is not None
+    return re.fullmatch(r"(cuda|emulator)(:\d+)?", name) is not None
 
 
 def find_device(name: str) -> Device:
@@ -30,15 +30,16 @@ def find_device(name: str) -> Device:
     """
     if not is_device(name):
         raise ArgumentError(explain_error(f"there is no device {name!r}", do=f"use one of {NAMES}"))
-    return _device("cuda:0" if name == "cuda" else name)
+    kind, _, number = name.partition(":")
+    return _device(kind, int(number or 0))
 
 
 @lru_cache(maxsize=64)
-def _device(name: str) -> Device:
-    if name == "emulator":
+def _device(kind: str, number: int) -> Device:
+    if kind == "emulator":
         from .emulator import EmulatorDevice
 
-        return EmulatorDevice()
+        return EmulatorDevice(number)
     from .cupy_device import CupyDevice
 
-    return CupyDevice(int(name.partition(":")[2]))
+    return CupyDevice(number)

@@ -2,25 +2,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from ...codegen.cuda.kernel import CudaKernel
+from ...codegen.cuda.kernel import Launch
+from ...errors import BackendError
 
 Array = np.ndarray[Any, Any]
+Action = Callable[[], Any]
+"""Puts one launch, copy or fill into the device's stream. It is made with everything decided, so that calling it runs no Python
+code of ours: what `Device.run` is given as one list is issued without a place where an interrupt of the user's could arrive."""
+
+
+class DeviceMemoryError(BackendError):
+    """A device has not enough memory left. The message says how much was asked for and how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceProperties:
-    """What is known of a device: `arch` is 75, 80, … (a compute capability without its dot); sizes in bytes."""
+    """What is known of a device: `arch` is 75, 80, … (a compute capability without its dot); sizes in bytes.
+
+    `software` is what measured times depend on beside the device: driver, runtime, compiler; `figures` what cuDNN wants to know of
+    a GPU, as its JSON (empty: not known).
+    """
 
     name: str
     arch: int
     multiprocessors: int
     memory_bytes: int
     shared_bytes_per_block: int
+    software: str = ""
+    figures: str = ""
 
 
 class Buffer(Protocol):
@@ -59,18 +74,57 @@ class Span:
         return self.stop - self.start
 
 
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A user's array that lies on a device: row-major in `buffer`. `value` keeps it alive."""
+
+    value: Any
+    buffer: Buffer
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
 class Device(Protocol):
-    """A device. All work is in the order of the calls; only `download` and `synchronize` wait for it."""
+    """A device with one stream: all work is done in the order in which it was issued.
+
+    Only `upload`, `download`, `synchronize`, `time` and the functions that `mark` gives wait for it.
+    """
 
     name: str
     properties: DeviceProperties
+
+    @property
+    def setting(self) -> Any:
+        """What actions depend on beside their arguments: those made under another setting must be made again."""
+        ...
 
     def allocate(self, nbytes: int) -> Buffer:
         """Memory that starts on `ALIGNMENT` bytes, its contents undefined.
 
         Raises:
-            BackendError: there is not enough memory.
+            DeviceMemoryError: there is not enough, also after unused memory was given back.
         """
+        ...
+
+    def memory_in_use(self) -> int:
+        """Bytes of all buffers that live."""
+        ...
+
+    def staging(self, nbytes: int) -> Array:
+        """Host memory that `send` and `fetch` copy from and to while the host goes on (page-locked, on a GPU), as bytes."""
+        ...
+
+    def send(self, target: Span, staged: Array) -> None:
+        """Issue a copy to the device. Bytes of `staging` memory may be written again when a later `mark` has been waited for; those
+        of other memory as soon as this returns."""
+        ...
+
+    def fetch(self, staged: Array, source: Span) -> None:
+        """Issue a copy from the device; the bytes are there when a later `mark` or `synchronize` has been waited for."""
+        ...
+
+    def mark(self) -> Callable[[], None]:
+        """A function that waits until all that was issued before this call is done."""
         ...
 
     def upload(self, buffer: Buffer, array: Array) -> None:
@@ -81,20 +135,53 @@ class Device(Protocol):
         """Copy the start of a buffer into a row-major host array, when all work before this is done."""
         ...
 
-    def copy(self, target: Span, source: Span) -> None:
-        """Copy bytes within the device."""
+    def copying(self, target: Span, source: Span) -> Action:
+        """A copy of bytes within the device."""
         ...
 
-    def clear(self, span: Span) -> None:
-        """Fill with 0."""
+    def clearing(self, span: Span) -> Action:
+        """A fill with 0."""
         ...
 
-    def load(self, kernel: CudaKernel) -> Callable[[Sequence[Span]], None]:
-        """A launch of a kernel, compiled or taken from the cache: called with the spans of its buffers, in order.
+    def bind(self, launch: Launch, spans: Sequence[Span]) -> Action:
+        """A launch on the spans of its buffers, in order; a kernel is compiled now, or taken from the cache.
 
         Raises:
             BackendError: it cannot be compiled here.
         """
+        ...
+
+    def run(self, actions: Sequence[Action]) -> None:
+        """Issue all of them, in order.
+
+        Raises:
+            BackendError: the device took one of them for an error.
+        """
+        ...
+
+    def record(self, actions: Sequence[Action]) -> Action | str:
+        """One action that issues all of them at once (a CUDA graph), without running them now; why not, where that cannot be."""
+        ...
+
+    def timed(self, groups: Sequence[Sequence[Action]]) -> list[tuple[float, float]]:
+        """Issue groups of actions, in order and without a place for an interrupt, and wait for each; gives for each its seconds in
+        all, and those of the wait."""
+        ...
+
+    def time(self, actions: Sequence[Action], times: int = 1) -> float:
+        """Seconds of one issue of the actions on the device, as the mean of so many in a row."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all work is done.
+
+        Raises:
+            BackendError: the device has met an error.
+        """
+        ...
+
+    def here(self) -> AbstractContextManager[None]:
+        """Inside of it the device's array module works on this device, in its stream."""
         ...
 
     def as_array(self, span: Span, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> Any:
@@ -108,21 +195,23 @@ class Device(Protocol):
         """A host array as one of the device's array module."""
         ...
 
-    def as_buffer(self, value: Any) -> tuple[Buffer, tuple[int, ...], np.dtype[Any]] | None:
-        """The memory of an array that lies on this device already, row-major, with its shape and dtype; None for any other."""
-        ...
-
-    def record(self, work: Callable[[], None]) -> Callable[[], None] | None:
-        """Record the launches and copies that `work` makes, without running them; gives what runs them all at once.
-
-        None where this device records nothing, or where the work cannot be recorded: then it is run launch by launch.
-        """
-        ...
-
-    def synchronize(self) -> None:
-        """Wait until all work is done.
+    def lent(self, value: Any) -> Lent | None:
+        """A user's array that lies on a device already, in memory of this one and row-major (copied on the device where it is not);
+        None for anything else.  What was issued to the user's current stream before is waited for, in the stream.
 
         Raises:
-            BackendError: the device has met an error.
+            InputTypeError: it lies on a device and cannot be taken from there.
         """
+        ...
+
+    def give_back(self, lent: Sequence[Lent]) -> None:
+        """What the user does next to these arrays comes after all that was issued until now."""
+        ...
+
+    def result(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[Buffer, Any]:
+        """Memory for a result that stays on the device, and the user's array over it. May be written in the stream from now on."""
+        ...
+
+    def hand_over(self) -> None:
+        """What the user does next to results on the device comes after all that was issued until now."""
         ...

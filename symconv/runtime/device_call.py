@@ -1,0 +1,114 @@
+"""DeviceCall: one call of a program on a device with memory of its own."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dtypes
+from ..graph import Variable
+from .checked import Watch
+from .container import Container
+from .device_program import DeviceProgram
+from .devices.interface import Buffer, Lent, Span
+from .step import Place
+
+if TYPE_CHECKING:
+    from .function import Kept
+
+Array = np.ndarray[Any, Any]
+
+
+class DeviceCall:
+    """A call on values of the program's leaves, in order: host arrays, arrays on the device, containers of state.
+
+    All memory that it needs is taken before anything runs, so that where there is not enough no state has changed.
+    """
+
+    def __init__(self, kept: Kept, program: DeviceProgram, leaves: Sequence[Any], stays: Sequence[bool]) -> None:
+        self.kept, self.program, self.device = kept, program, program.device
+        outputs = program.schedule.outputs
+        self._left = {number: self._memory_of(place) for number, (place, stays_there) in enumerate(zip(outputs, stays, strict=True))
+                      if stays_there}
+        places = [place for _, place in program.schedule.swapped]
+        self._shapes = [place.operand.shape for place in places]
+        self._targets = [self._target(container, place) for container, place in zip(kept.swapped, places, strict=True)]
+        self._bring(leaves)
+        self._is_stored = False
+        program.begin([Span.whole(buffer) for buffer in self._targets])
+
+    def _memory_of(self, place: Place) -> tuple[Buffer, Any]:
+        return self.device.result(dtypes.numpy_dtype(place.operand.dtype), place.operand.shape)
+
+    def _target(self, container: Container, place: Place) -> Buffer:
+        """Where a new value goes: into the container's own memory, or into new memory where its shape changes."""
+        if place.operand.shape == container.shape:
+            return container.on(self.device)
+        return self.device.allocate(place.operand.nbytes)
+
+    def _bring(self, leaves: Sequence[Any]) -> None:
+        """Put the values of the leaves where the program reads them."""
+        lent: list[Lent] = []
+        copies, n_sent = [], 0
+        for number, (leaf, value) in enumerate(zip(self.program.leaves, leaves, strict=True)):
+            if isinstance(value, Container):
+                self.program.bind(leaf, value.on(self.device))
+                continue
+            target = self.program.input_span(leaf)
+            if isinstance(value, Lent):
+                lent.append(value)
+                copies.append(self.device.copying(target, Span.whole(value.buffer)))
+            else:
+                self.program.staging.send(number, target, value)
+                n_sent += 1
+        if n_sent:
+            self.program.staging.sent()
+        if lent:
+            self.device.run(copies)
+            self.device.give_back(lent)
+
+    def run(self, prepare: bool) -> None:
+        """All launches."""
+        self.program.run(prepare)
+
+    def run_profiled(self, prepare: bool, seconds: Array, waits: Array) -> None:
+        """With a wait behind each step."""
+        self.program.profile(prepare, seconds, waits)
+
+    def run_checked(self, check: str, values: dict[Variable, Array]) -> None:
+        """Step by step; what was written in place is put back if a step is found wrong."""
+        before = [(container, np.array(container.array)) for container in self.kept.direct]
+        try:
+            self.program.run_stepwise(Watch(self.program, check, values, self.program.host_array).step)
+            self.program.commit_copies()
+        except BaseException:
+            if not self.program.has_committed:
+                for container, array in before:
+                    self.device.upload(container.on(self.device), array)
+            raise
+
+    def store(self) -> None:
+        """The containers learn that their value on this device is new."""
+        if self._is_stored or not self.program.has_committed:
+            return
+        for container in self.kept.direct:
+            container.note_written_on(self.device)
+        for container, buffer, shape in zip(self.kept.swapped, self._targets, self._shapes, strict=True):
+            container.adopt(self.device, buffer, shape)
+        self._is_stored = True
+
+    def results(self) -> list[Any]:
+        """Arrays on the host, and on the device those that are to stay there."""
+        outputs = self.program.schedule.outputs
+        numbers = [number for number in range(len(outputs)) if number not in self._left]
+        found: dict[int, Any] = {number: array for number, (_, array) in self._left.items()}
+        if self._left:
+            self.device.run([self.device.copying(Span.whole(buffer), self.program.span(outputs[number]))
+                             for number, (buffer, _) in self._left.items()])
+            self.device.hand_over()
+        if numbers:
+            arrays = [self.program.host_arrays[outputs[number]]() for number in numbers]
+            self.program.staging.fetch(numbers, [self.program.span(outputs[number]) for number in numbers], arrays)
+            found.update(zip(numbers, arrays, strict=True))
+        return [found[number] for number in range(len(outputs))]

@@ -1,0 +1,135 @@
+"""What everything on an NVIDIA GPU needs of CuPy: the module, the device, its stream, its memory."""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...errors import BackendError, explain_error
+from .cupy_cudnn import figures_of
+from .find import ALIGNMENT
+from .interface import Buffer, DeviceMemoryError, DeviceProperties, Span
+
+
+class CupyBuffer:
+    """Device memory from CuPy's pool. `pointer` is CuPy's; `owner` keeps a user's array alive whose memory this is."""
+
+    __slots__ = ("nbytes", "owner", "pointer")
+
+    def __init__(self, pointer: Any, nbytes: int, owner: Any = None) -> None:
+        self.pointer, self.nbytes, self.owner = pointer, nbytes, owner
+
+
+class CupyBase:
+    """The `number`-th GPU, with a stream of its own, that no other stream waits for and that waits for none."""
+
+    def __init__(self, number: int) -> None:
+        self.name = f"cuda:{number}"
+        self.number = number
+        self.cupy = import_cupy()
+        count = gpu_count(self.cupy)
+        if number >= count:
+            raise BackendError(explain_error(f"there is no device {self.name!r}", f"{count} GPU(s), numbered from 0"))
+        self.device = self.cupy.cuda.Device(number)
+        with self.device:
+            self.stream = self.cupy.cuda.Stream(non_blocking=True)
+            self.properties = _properties(self.cupy.cuda.runtime, number)
+
+    @property
+    def setting(self) -> None:
+        """Launches depend on nothing else."""
+        return None
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """CuPy's calls go to this device and stream; what the driver reports becomes a BackendError."""
+        with self.told(), self.device, self.stream:
+            yield
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors of CUDA become BackendErrors."""
+        cuda = self.cupy.cuda
+        try:
+            yield
+        except cuda.memory.OutOfMemoryError as error:
+            free, total = cuda.runtime.memGetInfo()
+            raise DeviceMemoryError(explain_error(
+                f"{self.name} has not enough memory left", f"{error}; {free:,} of {total:,} bytes are free",
+                "use smaller batches, or free() functions that are not needed")) from None
+        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            raise BackendError(explain_error(f"CUDA met an error on {self.name}", str(error))) from error
+
+    def allocate(self, nbytes: int) -> CupyBuffer:
+        """Memory from CuPy's pool, which gives back what nobody uses and tries again before it raises."""
+        with self.here():
+            return CupyBuffer(self.cupy.cuda.alloc(max(nbytes, 1)), nbytes)
+
+    def memory_in_use(self) -> int:
+        """Bytes of the pool's blocks that are in use."""
+        with self.device:
+            return int(self.cupy.get_default_memory_pool().used_bytes())
+
+    def pointer(self, span: Span) -> Any:
+        """CuPy's pointer to a span's first element."""
+        return cupy_buffer(span.buffer).pointer + span.pointer
+
+    def synchronize(self) -> None:
+        """Wait for the stream."""
+        with self.here():
+            self.stream.synchronize()
+
+
+def cupy_buffer(buffer: Buffer) -> CupyBuffer:
+    """A buffer, which must be one of CuPy's."""
+    if not isinstance(buffer, CupyBuffer):
+        raise TypeError(f"a buffer of another device: {buffer!r}")
+    return buffer
+
+
+def _properties(runtime: Any, number: int) -> DeviceProperties:
+    found = runtime.getDeviceProperties(number)
+    name = found["name"].decode() if isinstance(found["name"], bytes) else str(found["name"])
+    software = f"driver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}"
+    return DeviceProperties(name, found["major"] * 10 + found["minor"], found["multiProcessorCount"], found["totalGlobalMem"],
+                            found["sharedMemPerBlockOptin"], software, figures_of(runtime, number, name, found["totalGlobalMem"]))
+
+
+def import_cupy() -> Any:
+    """CuPy's module.
+
+    Raises:
+        BackendError: it is not installed, or does not load.
+    """
+    try:
+        return importlib.import_module("cupy")
+    except ImportError as error:
+        raise BackendError(explain_error(
+            'device="cuda" needs CuPy', f"import cupy: {error}",
+            "install symconv[cuda13] (or symconv[cuda12], for a driver of CUDA 12), or compile for the CPU")) from None
+
+
+def gpu_count(cupy: Any) -> int:
+    """How many GPUs CUDA offers.
+
+    Raises:
+        BackendError: none; it tells what was looked for and found: the driver, the runtime, their versions.
+    """
+    runtime = cupy.cuda.runtime
+    try:
+        count = int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError as error:
+        driver = runtime.driverGetVersion()
+        found = f"version {driver // 1000}.{driver % 1000 // 10}" if driver else "not found (libcuda.so.1)"
+        raise BackendError(explain_error(
+            'device="cuda" finds no usable GPU', f"{error}; NVIDIA driver: {found}; CuPy {cupy.__version__}",
+            "python -m symconv doctor tells more; compile for the CPU, or with device=\"emulator\" to test")) from None
+    if not count:
+        raise BackendError(explain_error('device="cuda" finds no usable GPU', "the driver offers none",
+                                         "look at CUDA_VISIBLE_DEVICES, or compile for the CPU"))
+    return count
+
+
+if ALIGNMENT > 512:
+    raise AssertionError("CuPy's pool gives memory that starts on 512 bytes")
