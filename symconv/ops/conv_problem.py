@@ -13,7 +13,8 @@ The text is the key of tuning, the row of a benchmark and the name of a test cas
     flip     a true convolution (left out: cross-correlation)
     dtype    f16 | bf16 | f32 | f64, then @f64 where sums run in another dtype than usual, then >f16 where the result has
              another dtype
-    layout   nchw8c: image and result in blocks of 8 channels; nchw>nchw8c: only the result; left out where both are plain
+    layout   nchw8c: image and result in blocks of 8 channels; nchw>nchw8c: only the result; nhwc: channels last; left out where
+             both are plain
     epilogue what is fused behind it: +bias+relu
 The sizes are always those of the forward direction.
 """
@@ -189,7 +190,7 @@ def _sorted_words(text: str, words: Sequence[str]) -> dict[str, str]:
             key, value = ("flip" if word == "flip" else "dtype"), word
         elif word.startswith("+"):
             key, value = "epilogue", word
-        elif word.startswith("nc"):
+        elif word.startswith(("nc", "nd", "nh", "nw")):
             key, value = "layout", word
         else:
             raise ArgumentError(_unreadable(text, f"the word {word!r}"))

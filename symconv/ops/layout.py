@@ -1,13 +1,16 @@
-"""Channels in blocks: the layout of a convolution's image and response in memory (`nChw8c` in oneDNN's words).
+"""The layout of a convolution's image and response in memory: channels in blocks (`nChw8c` in oneDNN's words), or last (`nhwc`).
 
 A blocked tensor is an ordinary tensor with one axis more: (N, C / block, *spatial, block).  Channel c stands at block c // block,
-lane c % block, so a vector register holds neighbouring channels of one pixel.
+lane c % block, so a vector register holds neighbouring channels of one pixel.  With channels last, which GPUs prefer, it is
+(N, *spatial, C); this is the "block" `CHANNELS_LAST`.
 """
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..errors import InternalError
 from ..graph import Variable
@@ -16,12 +19,16 @@ from .shape import dimshuffle, reshape
 
 Sizes = tuple[int | None, ...]
 _SPATIAL = {1: "w", 2: "hw", 3: "dhw"}
-_TEXT = re.compile(r"nc(d?h?w)(\d+c)?(?:>nc(d?h?w)(\d+c)?)?")
+_WORD = re.compile(r"nc(d?h?w)(\d+c)?|n(d?h?w)c")
+CHANNELS_LAST = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Block sizes of the channels of x and of y; 0 where a tensor is plain (N, C, *spatial). Filters are always plain."""
+    """Block sizes of the channels of x and of y; 0 where a tensor is plain (N, C, *spatial), `CHANNELS_LAST` where they are last.
+
+    Filters are always plain.
+    """
 
     x: int = 0
     y: int = 0
@@ -35,8 +42,10 @@ class Layout:
 
         >>> Layout(8, 8).text("x", "y", 2), Layout(0, 8).text("x", "y", 2)
         ('nchw8c', 'nchw>nchw8c')
+        >>> Layout(CHANNELS_LAST, CHANNELS_LAST).text("x", "y", 2)
+        'nhwc'
         """
-        words = [f"nc{_SPATIAL[ndim]}" + (f"{self.block(role)}c" if self.block(role) else "") for role in (read, produced)]
+        words = [layout_word(self.block(role), ndim) for role in (read, produced)]
         return words[0] if words[0] == words[1] else ">".join(words)
 
 
@@ -46,11 +55,21 @@ def parse_layout(text: str, read: str, produced: str) -> Layout | None:
     >>> parse_layout("nchw>nchw8c", "x", "y")
     Layout(x=0, y=8)
     """
-    match = _TEXT.fullmatch(text)
-    if match is None or (match[3] is not None and match[3] != match[1]):
+    matches = [_WORD.fullmatch(word) for word in text.split(">")]
+    if len(matches) > 2 or None in matches or len({match[1] or match[3] for match in matches if match}) > 1:
         return None
-    blocks = [int(each[:-1]) if each else 0 for each in (match[2], match[2] if match[3] is None else match[4])]
-    return Layout(**dict(zip((read, produced), blocks, strict=True)))
+    blocks = [CHANNELS_LAST if match[3] else int((match[2] or "0c")[:-1]) for match in matches if match]
+    return Layout(**dict(zip((read, produced), (blocks[0], blocks[-1]), strict=True)))
+
+
+def layout_word(block: int, ndim: int) -> str:
+    """How a problem string says that a tensor of so many spatial axes is plain (0), in blocks, or has its channels last.
+
+    >>> layout_word(0, 2), layout_word(16, 1), layout_word(CHANNELS_LAST, 3)
+    ('nchw', 'ncw16c', 'ndhwc')
+    """
+    spatial = _SPATIAL[ndim]
+    return f"n{spatial}c" if block == CHANNELS_LAST else f"nc{spatial}{block}c" if block else f"nc{spatial}"
 
 
 def blocked_shape(shape: Sequence[int | None], block: int) -> Sizes:
@@ -61,6 +80,8 @@ def blocked_shape(shape: Sequence[int | None], block: int) -> Sizes:
     """
     if not block:
         return tuple(shape)
+    if block == CHANNELS_LAST:
+        return (shape[0], *shape[2:], shape[1])
     channels = shape[1]
     if channels is None or channels % block:
         raise InternalError(f"{channels} channels in blocks of {block}")
@@ -71,6 +92,8 @@ def plain_shape(shape: Sequence[int | None], block: int) -> Sizes:
     """(N, C, *spatial) of a tensor of a shape in memory."""
     if not block:
         return tuple(shape)
+    if block == CHANNELS_LAST:
+        return (shape[0], shape[-1], *shape[1:-1])
     blocks = shape[1]
     if blocks is None or shape[-1] != block:
         raise InternalError(f"a tensor of shape {tuple(shape)} is not in blocks of {block}")
@@ -78,13 +101,15 @@ def plain_shape(shape: Sequence[int | None], block: int) -> Sizes:
 
 
 def to_blocked(x: Variable, block: int) -> Variable:
-    """(N, C, *spatial) as (N, C / block, *spatial, block); C must be known and divide.
+    """(N, C, *spatial) as (N, C / block, *spatial, block), or (N, *spatial, C); C must be known and divide.
 
     >>> from symconv.ops.constants import constant
     >>> import numpy as np
     >>> to_blocked(constant(np.zeros((2, 16, 5), "float32")), 8).type.shape
     (2, 2, 5, 8)
     """
+    if block == CHANNELS_LAST:
+        return dimshuffle(x, (0, *range(2, x.ndim), 1))
     n, _, *spatial = x.type.static_shape
     shape = blocked_shape(x.type.shape, block)
     split = reshape(x, (n, shape[1], block, *spatial))
@@ -93,6 +118,8 @@ def to_blocked(x: Variable, block: int) -> Variable:
 
 def from_blocked(x: Variable, block: int) -> Variable:
     """The inverse of `to_blocked`."""
+    if block == CHANNELS_LAST:
+        return dimshuffle(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
     moved = dimshuffle(x, (0, 1, x.ndim - 1, *range(2, x.ndim - 1)))
     return reshape(moved, plain_shape(x.type.static_shape, block))
 
@@ -101,6 +128,8 @@ def array_to_blocked(x: Array, block: int) -> Array:
     """An array (N, C, *spatial) in blocks; as it is where block is 0."""
     if not block:
         return x
+    if block == CHANNELS_LAST:
+        return np.moveaxis(x, 1, -1)
     split = x.reshape(x.shape[0], x.shape[1] // block, block, *x.shape[2:])
     return split.transpose(0, 1, *range(3, split.ndim), 2)
 
@@ -109,4 +138,17 @@ def array_from_blocked(x: Array, block: int) -> Array:
     """The inverse of `array_to_blocked`."""
     if not block:
         return x
+    if block == CHANNELS_LAST:
+        return np.moveaxis(x, -1, 1)
     return x.transpose(0, 1, x.ndim - 1, *range(2, x.ndim - 1)).reshape(x.shape[0], x.shape[1] * block, *x.shape[2:-1])
+
+
+def plain_strides(strides: Sequence[int], block: int) -> tuple[int, ...]:
+    """The strides of (N, C, *spatial) in the memory of a tensor that is plain or has its channels last.
+
+    >>> plain_strides((72, 24, 8, 1), CHANNELS_LAST)
+    (72, 1, 24, 8)
+    """
+    if block not in (0, CHANNELS_LAST):
+        raise InternalError(f"channels in blocks of {block} have no one stride")
+    return tuple(strides) if not block else (strides[0], strides[-1], *strides[1:-1])

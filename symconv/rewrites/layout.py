@@ -1,4 +1,4 @@
-"""Chains of convolutions work on blocks of channels (nChw8c) where that is faster.
+"""Chains of convolutions work on blocks of channels (nChw8c), on GPUs with channels last (nhwc), where that is faster.
 
     conv(x, w) = from_blocked(conv'(to_blocked(x), w)),     from_blocked(to_blocked(x)) = x
 
@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from .. import dtypes
 from ..config import config
 from ..graph import Apply, Variable
+from ..graph.provenance import Sources
+from ..ops.basic_indexing import Subtensor
 from ..ops.convolution import Conv
-from ..ops.layout import from_blocked, to_blocked
+from ..ops.layout import CHANNELS_LAST, from_blocked, to_blocked
+from ..ops.shape import BroadcastTo
 from .context import Context
 from .layout_forms import Form, blocked_type, build_exit, conv_in_blocks, find_form, is_exit
 from .min_cut import Cut
 
 _CONVERSION_START = 4.0e-6
+_TRANSPOSING = 1.2
 _CONVERTING_IN_CACHE, _CONVERTING_IN_MEMORY, _PACKING = 5.0, 2.0, 5.0
 """How much longer than a plain copy a conversion takes, or the packing of weights: one side is read in steps of a block."""
 
@@ -38,7 +42,9 @@ def choose_layouts(context: Context) -> Mapping[Variable, Variable]:
     if config.conv.implementation:
         context.decline(first, f"the setting conv.implementation forces {config.conv.implementation}, which works on plain tensors")
         return {}
-    chosen = _Choice(context, max(16, context.target.vector_bytes) // dtypes.itemsize(first.inputs[0].dtype))
+    on_gpu = context.target.device != "cpu"
+    chosen = _Choice(context, CHANNELS_LAST if on_gpu
+                     else max(16, context.target.vector_bytes) // dtypes.itemsize(first.inputs[0].dtype))
     return chosen.replacements() if chosen.forms else {}
 
 
@@ -55,6 +61,7 @@ class _Choice:
 
     def __init__(self, context: Context, block: int) -> None:
         self.context, self.block = context, block
+        self.how = "with channels last" if block == CHANNELS_LAST else f"in blocks of {block} channels"
         self.forms: dict[Apply, Form] = {}
         self.times: dict[Apply, _Times] = {}
         for node in context.graph.nodes:
@@ -72,12 +79,13 @@ class _Choice:
             return _Times(0.0, 0.0)
         inputs = [blocked_type(each, self.block) if each in form.images else each.type for each in node.inputs]
         changed = conv_in_blocks(op, self.block, node.inputs[0] in form.images)
-        blocked = self.context.target.estimate(changed, inputs, [blocked_type(node.outputs[0], self.block)])
+        result = node.outputs[0].type if form.makes_plain else blocked_type(node.outputs[0], self.block)
+        blocked = self.context.target.estimate(changed, inputs, [result])
         plain = self.context.target.estimate(op, [each.type for each in node.inputs], [node.outputs[0].type])
         if isinstance(blocked, str):
-            self.context.decline(node, f"in blocks of {self.block} channels: {blocked}")
+            self.context.decline(node, f"{self.how}: {blocked}")
             return None
-        if not self.context.is_still(node.inputs[1]):  # weights that change are packed on every call
+        if self.block != CHANNELS_LAST and not self.context.is_still(node.inputs[1]):  # weights that change are always packed
             weights = _nbytes(node.inputs[1])
             blocked += _CONVERSION_START + _PACKING * self.context.target.copy_seconds(2 * weights, working_set=weights)
         return _Times(math.inf if isinstance(plain, str) else plain, blocked)
@@ -86,16 +94,21 @@ class _Choice:
         """Variables that plain nodes read, over expressions in blocks."""
         nodes = self._chosen_nodes()
         self._note(nodes)
-        blocked = _Blocked(self.block)
+        blocked = _Blocked(self.block, {each for node in self.context.graph.nodes for each in node.outputs})
         replacements: dict[Variable, Variable] = {}
         for node in self.context.graph.nodes:
             if node in nodes:
                 (result,) = node.outputs
-                blocked[result] = self.forms[node].build(blocked)
+                made = blocked.written_at(node.source, self.forms[node].build(blocked))
+                if self.forms[node].makes_plain:
+                    replacements[result] = made
+                    continue
+                blocked[result] = made
                 if self._is_read_plain(result, nodes):
-                    replacements[result] = from_blocked(blocked[result], self.block)
-            elif is_exit(node, self.block) and node.inputs[0].apply in nodes:
-                replacements[node.outputs[0]] = build_exit(node, blocked[node.inputs[0]])
+                    replacements[result] = blocked.written_at(node.source, from_blocked(blocked[result], self.block))
+            elif is_exit(node, self.block) and self._maker(node.inputs[0]) in nodes:
+                made = build_exit(node, blocked[node.inputs[0]], self.block)
+                replacements[node.outputs[0]] = blocked.written_at(node.source, made)
         return replacements
 
     def _chosen_nodes(self) -> set[Apply]:
@@ -112,15 +125,15 @@ class _Choice:
 
     def _images(self) -> Iterator[Variable]:
         """Every variable that is made or read by a node that may lie in blocks."""
-        made = [node.outputs[0] for node in self.forms]
+        made = [node.outputs[0] for node, form in self.forms.items() if not form.makes_plain]
         read = [each for form in self.forms.values() for each in form.images]
         return iter(dict.fromkeys((*made, *read)))
 
     def _add_conversions(self, cut: Cut, variable: Variable) -> None:
         """What it costs that a variable is made on one side and read on the other; one conversion serves all readers."""
-        maker = variable.apply if variable.apply in self.forms else Cut.SECOND
+        maker = self._maker(variable) or Cut.SECOND
         seconds = self._conversion_seconds(variable)
-        readers = self._readers(variable)
+        readers = self._readers(variable, paying=True)
         inside, outside = ("to blocks", variable), ("from blocks", variable)
         for reader in readers:
             if reader in self.forms:
@@ -129,14 +142,23 @@ class _Choice:
         cut.add(inside, maker, seconds)
         cut.add(maker, outside, seconds)
 
-    def _readers(self, variable: Variable) -> Sequence[Apply | str]:
-        """Who reads a variable: nodes that may lie in blocks as what they are, all plain ones as the second side."""
+    def _maker(self, variable: Variable) -> Apply | None:
+        """The node that makes a variable and may make it in blocks."""
+        form = self.forms.get(variable.apply) if variable.apply is not None else None
+        return None if form is None or form.makes_plain else form.node
+
+    def _readers(self, variable: Variable, paying: bool = False) -> Sequence[Apply | str]:
+        """Who reads a variable: nodes that may lie in blocks as what they are, all plain ones as the second side.
+
+        `paying`: without those that take a view of it, for which channels last need no copy.
+        """
         found: dict[Apply | str, None] = {}
         for reader in self.context.graph.readers.get(variable, ()):
             form = self.forms.get(reader)
             if form is not None and variable in form.images:
                 found[reader] = None
-            elif not is_exit(reader, self.block):
+            elif not is_exit(reader, self.block) and not (paying and self.block == CHANNELS_LAST
+                                                          and isinstance(reader.op, Subtensor)):
                 found[Cut.SECOND] = None
         if self.context.is_result(variable):
             found[Cut.SECOND] = None
@@ -147,6 +169,9 @@ class _Choice:
 
     def _conversion_seconds(self, variable: Variable) -> float:
         target, nbytes = self.context.target, _nbytes(variable)
+        if self.block == CHANNELS_LAST:  # a transposing copy; none of what is broadcast, whose readers take strides
+            is_free = variable.apply is not None and isinstance(variable.apply.op, BroadcastTo)
+            return 0.0 if is_free else _CONVERSION_START + _TRANSPOSING * target.copy_seconds(2 * nbytes, working_set=nbytes)
         factor = _CONVERTING_IN_CACHE if nbytes <= target.ceilings.l3_bytes else _CONVERTING_IN_MEMORY
         return _CONVERSION_START + factor * target.copy_seconds(2 * nbytes, working_set=nbytes)
 
@@ -155,20 +180,31 @@ class _Choice:
         for node, times in self.times.items():
             if node not in nodes and isinstance(node.op, Conv):
                 more = ", and conversions would cost more than that" if times.blocked < times.plain else ""
-                self.context.decline(node, f"in blocks of {self.block} channels an estimated {times.blocked * 1e6:.0f} µs "
+                self.context.decline(node, f"{self.how} an estimated {times.blocked * 1e6:.0f} µs "
                                            f"instead of {times.plain * 1e6:.0f} µs{more}")
 
 
 class _Blocked(dict[Variable, Variable]):
-    """Variables in blocks; those that are made plain are converted when first asked for."""
+    """Variables in blocks; those that are made plain are converted when first asked for. `known` is what was there before."""
 
-    def __init__(self, block: int) -> None:
+    def __init__(self, block: int, known: set[Variable]) -> None:
         super().__init__()
-        self.block = block
+        self.block, self.known = block, known
 
     def __missing__(self, variable: Variable) -> Variable:
-        self[variable] = to_blocked(variable, self.block)
+        self[variable] = self.written_at(variable.source, to_blocked(variable, self.block))
         return self[variable]
+
+    def written_at(self, source: Sources, made: Variable) -> Variable:
+        """The variable; the new nodes behind it tell these lines of the user's, not the one that called the compiler."""
+        waiting = [made]
+        while waiting:
+            variable = waiting.pop()
+            if variable.apply is not None and variable not in self.known:
+                variable.apply.source = source
+                self.known.update(variable.apply.outputs)
+                waiting += variable.apply.inputs
+        return made
 
 
 def _nbytes(variable: Variable) -> int:

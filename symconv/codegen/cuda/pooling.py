@@ -1,4 +1,7 @@
-"""Pooling on CUDA: the four ops of `ops/pooling.py` for every rank, stride, padding and border rule, without atomics."""
+"""Pooling on CUDA: the four ops of `ops/pooling.py` for every rank, stride, padding and border rule, without atomics.
+
+`BlockedPool` and `BlockedPoolGrad` are the same kernels with one more axis, behind the pooled ones.
+"""
 from __future__ import annotations
 
 import math
@@ -7,6 +10,7 @@ from typing import Any, cast
 from ... import dtypes
 from ...errors import InternalError
 from ...graph import Op
+from ...ops.blocked_pooling import BlockedPool, BlockedPoolGrad
 from ...ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ...target import Target
 from ..helpers import SUFFIXES
@@ -37,22 +41,24 @@ class _Pooling(CudaImplementation):
     def launch(self, problem: Problem, suffix: str, parts: tuple[str, ...], buffers: tuple[int, ...], elements: int) -> CudaKernel:
         """A launch of one of the kernels of the source."""
         pool, image, windows = self.parts(problem)
-        name = _name(problem.op, pool, image.dtype)
-        lead = len(image.shape) - pool.rank
-        numbers = [Scalar("int64", math.prod(image.shape[:lead]))]
-        for size, count in zip(image.shape[lead:], windows.shape[lead:], strict=True):
+        name, inner = _name(problem.op, pool, image.dtype), isinstance(problem.op, (BlockedPool, BlockedPoolGrad))
+        end = len(image.shape) - inner
+        lead = end - pool.rank
+        numbers = [Scalar("int64", math.prod(image.shape[:lead])), *([Scalar("int64", image.shape[-1])] if inner else [])]
+        for size, count in zip(image.shape[lead:end], windows.shape[lead:end], strict=True):
             numbers += [Scalar("int32", size), Scalar("int32", count)]
-        return CudaKernel(name + suffix, _source(name, pool, image.dtype, parts), (count_blocks(elements), 1, 1), (THREADS, 1, 1),
-                          buffers, tuple(numbers))
+        source = _source(name, pool, image.dtype, parts, inner)
+        return CudaKernel(name + suffix, source, (count_blocks(elements), 1, 1), (THREADS, 1, 1), buffers, tuple(numbers))
 
 
 class PoolWindows(_Pooling):
-    """`Pool`: a thread for each window."""
+    """`Pool` and `BlockedPool`: a thread for each window."""
 
     name = "pool_windows"
 
     def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
-        return cast(Pool, problem.op), problem.inputs[0], problem.outputs[0]
+        op = problem.op
+        return op.pool if isinstance(op, BlockedPool) else cast(Pool, op), problem.inputs[0], problem.outputs[0]
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """One launch."""
@@ -61,18 +67,22 @@ class PoolWindows(_Pooling):
 
 
 class MaxPoolWinners(_Pooling):
-    """`MaxPoolGrad` and `MaxPoolGather`: first where the maxima lie, then what is there, or what goes there."""
+    """`MaxPoolGrad`, `MaxPoolGather` and `BlockedPoolGrad`: first where the maxima lie, then what is there, or what goes there."""
 
     name = "max_pool_winners"
 
+    def serves(self, op: Op) -> bool:
+        """Gradients of the largest element."""
+        return not isinstance(op, BlockedPoolGrad) or op.pool.mode == "max"
+
     def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
-        op = cast(MaxPoolGrad | MaxPoolGather, problem.op)
-        return op.pool, problem.inputs[0], problem.inputs[1] if isinstance(op, MaxPoolGrad) else problem.outputs[0]
+        op = cast(MaxPoolGrad | MaxPoolGather | BlockedPoolGrad, problem.op)
+        return op.pool, problem.inputs[0], problem.outputs[0] if isinstance(op, MaxPoolGather) else problem.inputs[1]
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """Two launches; the winners lie in the workspace."""
         windows = self.parts(problem)[2].size
-        parts = ("winners", "spread" if isinstance(problem.op, MaxPoolGrad) else "gather")
+        parts = ("winners", "gather" if isinstance(problem.op, MaxPoolGather) else "spread")
         if windows == 0:
             return _zeros(problem)
         first = self.launch(problem, "_winners", parts, (WORKSPACE, 1), windows)
@@ -81,12 +91,16 @@ class MaxPoolWinners(_Pooling):
 
 
 class AveragePoolSpread(_Pooling):
-    """`AveragePoolGrad`: a thread for each image element."""
+    """`AveragePoolGrad` and `BlockedPoolGrad`: a thread for each image element."""
 
     name = "average_pool_spread"
 
+    def serves(self, op: Op) -> bool:
+        """Gradients of sums and averages."""
+        return not isinstance(op, BlockedPoolGrad) or op.pool.mode != "max"
+
     def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
-        return cast(AveragePoolGrad, problem.op).pool, problem.outputs[0], problem.inputs[0]
+        return cast(AveragePoolGrad | BlockedPoolGrad, problem.op).pool, problem.outputs[0], problem.inputs[0]
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """One launch."""
@@ -111,12 +125,13 @@ def _zeros(problem: Problem) -> LaunchPlan:
 
 
 def _name(op: Op, pool: Pool, dtype: str) -> str:
-    word = {Pool: "pool", MaxPoolGrad: "max_pool_grad", MaxPoolGather: "max_pool_gather", AveragePoolGrad: "pool_grad"}[type(op)]
+    word = {Pool: "pool", MaxPoolGrad: "max_pool_grad", MaxPoolGather: "max_pool_gather", AveragePoolGrad: "pool_grad",
+            BlockedPool: "blocked_pool", BlockedPoolGrad: "blocked_pool_grad"}[type(op)]
     numbers = "_".join("x".join(map(str, each)) for each in (pool.window, pool.stride, pool.pad_lo, pool.pad_hi))
     return f"sc_{word}_{pool.mode}_{numbers}_{SUFFIXES[dtype]}"
 
 
-def _source(name: str, pool: Pool, dtype: str, parts: tuple[str, ...]) -> str:
+def _source(name: str, pool: Pool, dtype: str, parts: tuple[str, ...], inner: bool) -> str:
     rows = zip(pool.window, pool.stride, pool.pad_lo, pool.pad_hi, strict=True)
     axes: tuple[dict[str, Any], ...] = tuple({"number": number, "window": window, "stride": stride, "pad_lo": low, "pad_hi": high}
                                              for number, (window, stride, low, high) in enumerate(rows))
@@ -126,7 +141,7 @@ def _source(name: str, pool: Pool, dtype: str, parts: tuple[str, ...]) -> str:
     for axis in axes[1:]:
         first = f"({first}) * size{axis['number']} + start{axis['number']}"
     return render_cuda("pooling.cu.j2", title=f"{pool} of {dtype}: {' and '.join(parts)}", name=name, threads=THREADS,
-                       rank=pool.rank, axes=axes, mode=pool.mode, parts=parts, type=storage_type(dtype),
+                       rank=pool.rank, inner=inner, axes=axes, mode=pool.mode, parts=parts, type=storage_type(dtype),
                        compute=compute_type(dtype),
                        sum_type=compute_type(dtypes.accumulator(dtype)), is_float=dtypes.is_float(dtype), load_open=load_open,
                        load_close=load_close, store_open=store_open if store_open else f"({storage_type(dtype)})",
@@ -135,4 +150,5 @@ def _source(name: str, pool: Pool, dtype: str, parts: tuple[str, ...]) -> str:
 
 IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {
     Pool: (PoolWindows(),), MaxPoolGrad: (MaxPoolWinners(),), MaxPoolGather: (MaxPoolWinners(),),
-    AveragePoolGrad: (AveragePoolSpread(),)}
+    AveragePoolGrad: (AveragePoolSpread(),), BlockedPool: (PoolWindows(),),
+    BlockedPoolGrad: (MaxPoolWinners(), AveragePoolSpread())}

@@ -6,6 +6,7 @@ import pytest
 from cuda_launching import run
 
 from symconv.codegen.cuda.pooling import AveragePoolSpread, MaxPoolWinners, PoolWindows
+from symconv.ops.blocked_pooling import BlockedPool, BlockedPoolGrad
 from symconv.ops.pooling import MODES, AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 
 POOLS = [
@@ -64,3 +65,24 @@ def test_empty_images_and_windows():
     x = np.ones((2, 3, 1, 4), np.float32)
     gradient = run(MaxPoolWinners(), MaxPoolGrad(op), x, np.zeros((2, 3, 0, 2), np.float32))[0]
     np.testing.assert_array_equal(gradient, np.zeros_like(x))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pool", POOLS)
+def test_channels_last(pool, mode):
+    op = Pool(mode, *pool)
+    x = np.concatenate([image(op.rank), image(op.rank)[:, ::-1]], axis=1)
+    wanted = op.reference(x)[0]
+    last = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    found = run(PoolWindows(), BlockedPool(op), last)[0]
+    np.testing.assert_allclose(np.moveaxis(found, -1, 1), wanted, rtol=1e-6)
+    gz = np.random.default_rng(1).standard_normal(wanted.shape).astype(np.float32)
+    gz_last = np.ascontiguousarray(np.moveaxis(gz, 1, -1))
+    gradient = BlockedPoolGrad(op, x.shape[2:])
+    if mode == "max":
+        wanted = MaxPoolGrad(op).reference(x, gz)[0]
+        found = run(MaxPoolWinners(), gradient, last, gz_last)[0]
+    else:
+        wanted = AveragePoolGrad(op, x.shape).reference(gz, np.array(x.shape))[0]
+        found = run(AveragePoolSpread(), gradient, gz_last)[0]
+    np.testing.assert_allclose(np.moveaxis(found, -1, 1), wanted, rtol=1e-5, atol=1e-6)
