@@ -21,15 +21,17 @@ Array = np.ndarray[Any, Any]
 class NumPyCudnn:
     """`engines` are the plans of every problem in every padding form, best first, as (name, bytes of workspace).
 
-    Those in `refused` are refused when they run; `missing` says why no plans can be made; `ran` has the engines that ran.
+    Those in `refused` are refused when they run; `missing` says why no plans can be made; `ran` has the engines that ran,
+    `launches` their launches.
     """
 
     def __init__(self, *engines: tuple[str, int], refused: tuple[str, ...] = (), missing: str | None = None, forms: int = 3,
-                 version: str = "1") -> None:
+                 version: str = "") -> None:
         self.engines = engines or (("first", 0),)
-        self.refused, self.missing, self.forms, self.version = set(refused), missing, forms, version
+        self.refused, self.missing, self.forms = set(refused), missing, forms
+        self.version = version or f"stand-in {self.engines} {forms}"
         self.ran: list[str] = []
-        self.asked: list[Asked] = []
+        self.launches: list[CudnnLaunch] = []
 
     def why_not(self, runs_here: bool) -> str | None:
         """What the test says."""
@@ -37,7 +39,6 @@ class NumPyCudnn:
 
     def plans(self, asked: Asked) -> Iterator[CudnnPlan]:
         """One of each engine for each form."""
-        self.asked.append(asked)
         layout = choose_layout(asked.problem, asked.gpu, asked.fusion)
         found = False
         for form in padding_forms(asked.problem)[:self.forms]:
@@ -55,6 +56,7 @@ class NumPyCudnn:
         if engine in self.refused:
             raise PlanRefusedError(f"{engine} does not run on this machine")
         self.ran.append(engine)
+        self.launches.append(launch)
         result, first, second, *operands = tensors
         problem = launch.problem
         wide = first.astype(np.float64), second.astype(np.float64)

@@ -44,7 +44,7 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
             givens: Mapping[Variable, Any] | Sequence[tuple[Variable, Any]] = (), mode: Mode | str | None = None,
             device: str | None = None, name: str | None = None, on_unused_input: str | None = None,
             allow_input_downcast: bool | None = None, no_default_updates: bool | Sequence[SharedVariable] = False,
-            profile: bool = False) -> Function:
+            profile: bool | None = None) -> Function:
     """Compile an expression into a function of arrays.
 
     Args:
@@ -60,7 +60,7 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
         allow_input_downcast: True converts arguments of any dtype; False never loses precision; None lets Python numbers
             round.
         no_default_updates: leave out the default updates of all shared variables, or of those listed.
-        profile: note the time of every step in `function.profile`.
+        profile: note the time of every step in `function.profile`; None: `config.profile`.
 
     Raises:
         MissingInputError, UnusedInputError, GraphTypeError, ShapeError, ArgumentError: what was given does not fit
@@ -77,8 +77,8 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
     """
     made = make_inputs(inputs, allow_input_downcast)
     options = {"mode": mode, "device": device, "name": name or _default_name(), "on_unused_input": on_unused_input,
-               "profile": profile}
-    flat, _ = _flatten(outputs)
+               "profile": config.profile if profile is None else bool(profile)}
+    flat = flat_outputs(outputs)
     pairs = _all_updates(flat, updates, givens, no_default_updates)
     return compile_recipe(Recipe(tuple(made), outputs, tuple(pairs), _checked_givens(givens, made), options))
 
@@ -97,7 +97,7 @@ def compile_recipe(recipe: Recipe) -> Function:
     with _Stage("capture"):
         graph = capture(inputs, outputs, recipe.updates, recipe.givens)
         _check_inputs(graph, inputs, recipe, options["on_unused_input"] or config.on_unused_input)
-        _check_cudnn(graph)
+        _check_cudnn(graph, target)
         verify(graph, "capture")
     with _Stage("symbolic rewrites"):
         graph, log = rewrite_symbolic(graph, target, include=mode.include, exclude=mode.exclude)
@@ -164,6 +164,11 @@ class _Stage:
     def __exit__(self, *_: object) -> None:
         if config.debug >= 1:
             logger.info("%s: %.1f ms", self.name, (time.perf_counter() - self.start) * 1e3)
+
+
+def flat_outputs(outputs: Any) -> list[Variable]:
+    """The outputs as a list, whatever form the user gave them."""
+    return _flatten(outputs)[0]
 
 
 def _flatten(outputs: Any) -> tuple[list[Variable], Callable[[list[Array]], Any]]:
@@ -245,7 +250,7 @@ def _check_inputs(graph: FunctionGraph, inputs: Sequence[Variable], recipe: Reci
     for position, variable in enumerate(inputs):
         if variable in used or on_unused == "ignore":
             continue
-        needed = "only a replaced expression used it" if variable in ancestors(_flatten(recipe.outputs)[0]) else "nothing uses it"
+        needed = "only a replaced expression used it" if variable in ancestors(flat_outputs(recipe.outputs)) else "nothing uses it"
         text = explain_error(f"the input {variable.label!r} ({variable.type}, number {position}) is not used", needed,
                              'remove it, or pass on_unused_input="ignore"', variable.source)
         if on_unused == "raise":
@@ -255,9 +260,9 @@ def _check_inputs(graph: FunctionGraph, inputs: Sequence[Variable], recipe: Reci
         warnings.warn(text, stacklevel=5)
 
 
-def _check_cudnn(graph: FunctionGraph) -> None:
+def _check_cudnn(graph: FunctionGraph, target: Target) -> None:
     if any(isinstance(node.op, Conv) for node in graph.nodes):
-        check_cudnn_wanted()
+        check_cudnn_wanted(target)
 
 
 def _has_value_shapes(graph: FunctionGraph) -> bool:

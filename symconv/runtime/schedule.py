@@ -25,7 +25,7 @@ from .step import Place, Step, Storage
 class Schedule:
     """Steps in order, and the storages by kind. `swapped` are the updates committed after the run: (leaf, storage).
 
-    `places` says where every variable of the graph lies, views included.
+    `places` says where every variable of the graph lies, views included; `target` is what they were chosen for.
     """
 
     steps: list[Step]
@@ -36,6 +36,7 @@ class Schedule:
     direct: list[Variable]
     temporaries: list[Storage] = field(default_factory=list)
     places: dict[Variable, Place] = field(default_factory=dict)
+    target: Target = field(default_factory=Target)
 
 
 def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Target, reference: bool = False) -> Schedule:
@@ -50,7 +51,7 @@ def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Targ
     direct = {leaf: None for leaf, place in new_values if in_place.write(builder.places[leaf], place)}
     swapped = [(leaf, place) for leaf, place in new_values if leaf not in direct]
     return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, list(direct), list(builder.temporaries),
-                    builder.places)
+                    builder.places, target)
 
 
 class _Builder:

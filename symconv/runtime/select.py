@@ -60,8 +60,8 @@ def choose(op: Op, inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], ta
     """The fastest of those that accept, by `config.selection`: the smallest estimate, or what was measured.
 
     The NumPy reference where none accepts (or where it is asked for).  `still` are the inputs made of state that the function
-    does not update: what an implementation makes of them is not made on every call.  `refused` are implementations by name that took
-    the problem and then could not run it, with the reasons.
+    does not update: what an implementation makes of them is not made on every call.  `refused` are implementations by name that
+    took the problem and then could not run it, with the reasons.
     """
     asked = Problem(op, inputs, outputs)
     if reference or not target.has_compiler:

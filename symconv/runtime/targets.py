@@ -10,11 +10,14 @@ from functools import lru_cache, partial
 
 from ..codegen.ceilings import machine_ceilings
 from ..codegen.compiler import find_compiler, missing_compiler_error, processor
+from ..codegen.cuda.rates import LAUNCH_SECONDS, gpu_ceilings
+from ..codegen.cudnn.devices import DeviceProperties as GpuFigures
+from ..codegen.cudnn.devices import known_device
 from ..codegen.kernel import Operand, Problem
 from ..codegen.lists import implementations
 from ..codegen.threads import default_threads
 from ..config import config
-from ..errors import BackendError, explain_error
+from ..errors import ArgumentError, BackendError, explain_error
 from ..graph import Op, TensorType
 from ..ops.convolution import Conv
 from ..ops.epilogue import CHANNEL, Epilogue
@@ -24,11 +27,21 @@ from ..target import DEFAULT_CEILINGS, Ceilings, Target
 from .devices.find import find_device
 
 
-def make_target(device: str) -> Target:
-    """The target of a device name; a BackendError where this machine or this version cannot run it."""
+def make_target(device: str, aim: str | None = None) -> Target:
+    """The target of a device name; a BackendError where this machine or this version cannot run it.
+
+    `aim` names a GPU or an architecture ("H200", "sm_90") that need not be on this machine: code for it is made, and not run.
+    """
+    if aim is not None:
+        gpu = aimed_gpu(device, aim)
+        return _with_answers(Target("cuda", arch=gpu.architecture, gpu=gpu.text,
+                                    find_ceilings=partial(gpu_ceilings, gpu.architecture)))
     if device != "cpu":
-        kind = "emulator" if device == "emulator" else "cuda"
-        return _with_answers(Target(kind, arch=find_device(device).properties.arch))
+        kind = "emulator" if device.startswith("emulator") else "cuda"
+        found = find_device(device)
+        arch = found.properties.arch
+        figures = found.properties.figures or (known_device(f"sm_{arch}").text if kind == "emulator" else "")
+        return _with_answers(Target(kind, arch=arch, gpu=figures, place=found.name, find_ceilings=partial(gpu_ceilings, arch)))
     compiler = find_compiler()
     if compiler is None:
         _warn_no_compiler()
@@ -56,33 +69,74 @@ def _ceilings_finder() -> Callable[[], Ceilings]:
     return find
 
 
-def check_cudnn_wanted() -> None:
-    """With `config.dnn.enabled = True`, a BackendError that says what was looked for: no device here runs cuDNN."""
+def aimed_gpu(device: str, aim: str) -> GpuFigures:
+    """The GPU that `compile(…, device="cuda", target=aim)` means."""
+    if not device.startswith("cuda"):
+        raise ArgumentError(explain_error("target names the GPU that code is made for", f"target={aim!r} with device={device!r}",
+                                          'compile with device="cuda", or leave target out'))
+    return known_device(aim)
+
+
+def check_cudnn_wanted(target: Target) -> None:
+    """With `config.dnn.enabled = True`, a BackendError that says what was looked for where the target runs no cuDNN."""
     if config.dnn.enabled is not True:
+        return
+    reason = why_not_cudnn(target)
+    if reason is None:
         return
     looked = [f"the Python package {name}: {'found' if importlib.util.find_spec(name) else 'not installed'}"
               for name in ("cupy", "cudnn")]
     looked += [f"the library {name}: {ctypes.util.find_library(name) or 'not on the library search path'}"
                for name in ("cuda", "cudnn")]
-    raise BackendError(explain_error("config.dnn.enabled is True, but no device of this version of symconv runs cuDNN",
-                                     "; ".join(looked), 'set config.dnn.enabled = "auto" to take another kernel'))
+    raise BackendError(explain_error(f"config.dnn.enabled is True, but cuDNN cannot run: {reason}", "; ".join(looked),
+                                     'set config.dnn.enabled = "auto" to take another kernel'))
 
 
-def why_not_cudnn(device: str) -> str:
-    """Why a convolution does not run on cuDNN on a device, for `explain()`."""
+def why_not_cudnn(target: Target) -> str | None:
+    """Why a target runs no cuDNN at all; None where it does."""
     if config.dnn.enabled is False:
         return "config.dnn.enabled is False"
-    return "the device is cpu" if device == "cpu" else "this version of symconv does not run it"
+    if target.device == "cpu":
+        return "the device is cpu"
+    from ..codegen.cudnn.implementation import why_not_on
+
+    return why_not_on(target)
 
 
 def _refuse_epilogue(target: Target, conv: Conv, input_types: Sequence[TensorType], result: TensorType,
                      epilogue: Epilogue) -> str | None:
-    """Why no generated kernel can run this convolution with this epilogue; None if one can."""
+    """Why this convolution is not to take this epilogue: nothing runs them together, or cuDNN is faster without it."""
     channels = TensorType(result.dtype, result.shape[1:2])
     extra = [(channels if kind == CHANNEL else result).with_dtype(dtype)
              for kind, dtype in zip(epilogue.operands, epilogue.program.inputs[1:], strict=True)]
     fused = replace(conv, epilogue=epilogue)
-    return _refuse(target, fused, [*input_types, *extra], [result.with_dtype(epilogue.dtype)])
+    inputs, outputs = [*input_types, *extra], [result.with_dtype(epilogue.dtype)]
+    reason = _refuse(target, fused, inputs, outputs)
+    if reason is not None or why_not_cudnn(target) is not None:
+        return reason
+    refusal = _refuse(target, fused, inputs, outputs, only=CUDNN)
+    if refusal is None or _refuse(target, conv, input_types, [result], only=CUDNN) is not None:
+        return None
+    if config.dnn.enabled is True:
+        return refusal
+    return _faster_apart(target, (fused, inputs, outputs), (conv, list(input_types), [result]), extra)
+
+
+CUDNN = "cudnn"
+_Asked = tuple[Op, list[TensorType], list[TensorType]]
+
+
+def _faster_apart(target: Target, fused: _Asked, plain: _Asked, extra: Sequence[TensorType]) -> str | None:
+    """Why an epilogue that cuDNN does not take is better a kernel of its own; None where it is not."""
+    together, alone = _estimate(target, *fused), _estimate(target, *plain)
+    if isinstance(together, str) or isinstance(alone, str):
+        return None
+    nbytes = sum(Operand.contiguous(type.dtype, type.static_shape).nbytes for type in (*fused[2], *plain[2], *extra))
+    apart = alone + target.copy_seconds(nbytes) + LAUNCH_SECONDS
+    if apart >= together:
+        return None
+    return (f"cuDNN, which does not take it, is faster with an elementwise kernel behind it: {apart * 1e6:.3g} µs expected, "
+            f"fused {together * 1e6:.3g} µs")
 
 
 def _refuse_elementwise(target: Target, program: ScalarProgram) -> str | None:
@@ -103,13 +157,16 @@ def _estimate(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Seq
     return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or "there is no generated kernel for it"
 
 
-def _refuse(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> str | None:
+def _refuse(target: Target, op: Op, inputs: Sequence[TensorType], outputs: Sequence[TensorType],
+            only: str = "") -> str | None:
     if not target.has_compiler:
         return "there is no C compiler"
     problem = Problem(op, tuple(Operand.contiguous(type.dtype, type.static_shape) for type in inputs),
                       tuple(Operand.contiguous(type.dtype, type.static_shape) for type in outputs))
     reasons = []
     for each in implementations(type(op), target.device):
+        if only and each.name != only:
+            continue
         reason = each.refuse(problem, target)
         if reason is None:
             return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...errors import InternalError
@@ -53,7 +53,8 @@ class CudaKernel:
 
     `name` is the function, spelling its configuration; `source` the whole text (it includes symconv.cuh and nothing else);
     `shared_bytes` is dynamic shared memory; `buffers` are positions in (outputs, then inputs) of the problem, or WORKSPACE or
-    ERROR_FLAG; those in `zeroed` are filled with 0 before the launch.
+    ERROR_FLAG; those in `zeroed` are filled with 0 before the launch.  `cubin` is its machine code where a saved function
+    brought it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class CudaKernel:
     scalars: tuple[Scalar, ...] = ()
     shared_bytes: int = 0
     zeroed: tuple[int, ...] = ()
+    cubin: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not all(0 < size <= limit for size, limit in zip(self.grid, _GRID_LIMITS, strict=True)):

@@ -99,7 +99,7 @@ def known_devices() -> dict[str, DeviceProperties]:
 
 
 def known_device(target: str) -> DeviceProperties:
-    """The GPU of a name ("h200", "H200", "RTX 4090", "NVIDIA H200"), or the one that stands for an architecture ("sm_90", "sm_90a").
+    """The GPU of a name ("h200", "H200", "RTX 4090", "NVIDIA H200"), or the one that stands for an architecture ("sm_90").
 
     Each architecture's GPU is the first of `devices.json` that has it; ArgumentError for any other word.
 

@@ -1,7 +1,7 @@
 """How long cuDNN may take, before anything is measured: a roofline with what is commonly seen of its kernels.
 
-These are expectations, not measurements of ours: parts of the peak that large convolutions reach on recent GPUs.  They rank cuDNN against
-the generated kernels, which are estimated by the same peaks; `config.selection = "measure"` settles it.
+These are expectations, not measurements of ours: parts of the peak that large convolutions reach on recent GPUs.  They rank cuDNN
+against the generated kernels, which are estimated from nominal peaks too; `config.selection = "measure"` settles it.
 """
 from __future__ import annotations
 

@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from ...errors import BackendError
 from ...ops.epilogue import CHANNEL
 from ...ops.spec import Role
 from ..cuda.kernel import CudnnLaunch
 from .graph import OPERAND_UID, UID, layout_strides
-from .plan_list import PlanMaker
+from .plan_list import PlanMaker, registered
 
 Array = np.ndarray[Any, Any]
 
@@ -42,3 +43,11 @@ class StandIn(PlanMaker, Protocol):
 
     def execute(self, launch: CudnnLaunch, tensors: tuple[Array, ...]) -> None:
         """Write the result, the first of `tensors`, which are in the order of `launch.uids`. PlanRefusedError to refuse."""
+
+
+def registered_stand_in() -> StandIn:
+    """The stand-in that a test has registered; a BackendError where there is none."""
+    found = registered()
+    if found is None:
+        raise BackendError("the emulator runs generated kernels only: no stand-in for cuDNN is registered")
+    return cast(StandIn, found)

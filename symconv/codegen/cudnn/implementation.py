@@ -22,7 +22,6 @@ from .plans import CudnnPlan
 from .support import Requirements, refuse, wanted_layout
 
 
-
 class CudnnConvolution(CudaImplementation):
     """A plan of cuDNN for the convolution with its epilogue, and conversions of layout where it wants channels last."""
 

@@ -1,7 +1,7 @@
 """From a plan to launches: operands brought into the memory that cuDNN was asked about, its execution, the result brought back.
 
-Where a tensor of the user's lies as cuDNN wants it already (a view of channels-last memory, say), nothing is copied.  Conversions of
-layout, padding with zeros and cropping are launches of generated kernels; their memory is part of the workspace.
+Where a tensor lies as cuDNN wants it already (a view of channels-last memory, say), nothing is copied.  Conversions of layout,
+padding with zeros and cropping are launches of generated kernels; their memory is part of the workspace.
 """
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ... import dtypes
 from ...ops.conv_problem import ConvProblem
 from ...ops.epilogue import FULL
 from ...ops.padding import Pad
+from ...target import Target
 from ..cuda.elementwise import copy_plan
 from ..cuda.joining import PadElements
 from ..cuda.kernel import CudaKernel, CudnnLaunch, Launch, LaunchPlan, lay_out_parts, workspace_part
-from ...target import Target
 from ..kernel import Operand, Problem
 from .fusion import Fusion
 from .graph import NHWC, OPERAND_UID, UID, layout_strides

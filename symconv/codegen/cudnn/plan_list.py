@@ -1,7 +1,7 @@
 """The plans of one problem on one GPU, numbered, best first: each is made when it is first asked for, and kept on disk.
 
-Plans come from a `PlanMaker`: the library (`LibraryPlans`), or a stand-in that a test registers for the emulator.  A function that was
-loaded from a file brings plans of its own (`given_plans`), which go first.
+Plans come from a `PlanMaker`: the library (`LibraryPlans`), or a stand-in that a test registers for the emulator.  A function that
+was loaded from a file brings plans of its own (`given_plans`), which go first.
 """
 from __future__ import annotations
 
@@ -179,6 +179,11 @@ def serialize_plans(problems: Sequence[ConvProblem], device: DeviceProperties,
 LIBRARY: PlanMaker = LibraryPlans()
 _stand_in: ContextVar[PlanMaker | None] = ContextVar("stand_in", default=None)
 _given: ContextVar[Mapping[str, CudnnPlan]] = ContextVar("given", default={})  # noqa: B039 - never written
+
+
+def registered() -> PlanMaker | None:
+    """The stand-in that is registered."""
+    return _stand_in.get()
 
 
 def maker_for(device: str) -> PlanMaker | None:

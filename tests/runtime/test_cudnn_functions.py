@@ -1,0 +1,179 @@
+"""Whole functions whose convolutions cuDNN runs: on the emulator, with a stand-in in cuDNN's place."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cudnn_stand_in import NumPyCudnn
+
+import symconv as sc
+import symconv.tensor as T
+from symconv.codegen.cudnn.implementation import CudnnConvolution
+from symconv.codegen.cudnn.plan_list import stand_in
+from symconv.config import config
+from symconv.errors import BackendError
+from symconv.tensor.nnet import conv2d, dnn, relu
+
+EMULATOR = "emulator"
+FORCED = {"dnn__enabled": True, "emulator__checked": True}
+
+
+def arrays(*shapes, dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def layer(x, w, b):
+    """relu(conv + bias), a chain that cuDNN fuses."""
+    return relu(conv2d(x, w, border_mode="half", filter_flip=False) + b.dimshuffle("x", 0, "x", "x"))
+
+
+def variables(dtype="float32"):
+    return T.tensor4("x", dtype), T.tensor4("w", dtype), T.vector("b", dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_a_layer_gives_what_the_cpu_gives(dtype):
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,), dtype=dtype)
+    x, w, b = variables(dtype)
+    cudnn = NumPyCudnn()
+    with stand_in(cudnn), config.change(**FORCED):
+        function = sc.compile([x, w, b], layer(x, w, b), device=EMULATOR)
+        found = function(*given)
+        explained = function.explain()
+    wanted = sc.compile([x, w, b], layer(x, w, b), mode="reference")(*given)
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=4e-3 if dtype == "float16" else 1e-5,
+                               atol=4e-3 if dtype == "float16" else 1e-5)
+    assert set(cudnn.ran) == {"first"}
+    assert cudnn.launches[0].problem.epilogue == "+bias+relu"
+    assert "runs cudnn" in explained
+    assert "cuDNN's plan first" in explained
+
+
+def test_a_plan_that_is_refused_when_it_runs_is_passed_over_for_the_next():
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    x, w, b = variables()
+    cudnn = NumPyCudnn(("first", 64), ("second", 4096), refused=("first",))
+    with stand_in(cudnn), config.change(**FORCED):
+        function = sc.compile([x, w, b], layer(x, w, b), device=EMULATOR)
+        for _ in range(3):
+            found = function(*given)
+        explained = function.explain()
+    np.testing.assert_allclose(found, sc.compile([x, w, b], layer(x, w, b))(*given), rtol=1e-4, atol=1e-4)
+    assert cudnn.ran == ["second"] * 4  # the trial and three calls
+    assert "refused when it ran: first, padding as is: first does not run on this machine" in explained
+
+
+def test_after_the_last_plan_the_best_generated_kernel_runs():
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    x, w, b = variables()
+    cudnn = NumPyCudnn(("first", 0), ("second", 0), refused=("first", "second"))
+    with stand_in(cudnn), config.change(conv__implementation="cudnn"):
+        function = sc.compile([x, w, b], layer(x, w, b), device=EMULATOR)
+        function.prepare(*(each.shape for each in given))
+    with stand_in(cudnn):
+        for _ in range(2):
+            found = function(*given)
+        explained = function.explain()
+    np.testing.assert_allclose(found, sc.compile([x, w, b], layer(x, w, b))(*given), rtol=1e-4, atol=1e-4)
+    assert cudnn.ran == []
+    assert "cuDNN: no, every plan was refused when it ran: first, padding as is: first does not run" in explained
+    assert "runs conv_" in explained
+
+
+def test_with_dnn_required_a_refusal_when_it_runs_is_one_error():
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    x, w, b = variables()
+    with stand_in(NumPyCudnn(refused=("first",))), config.change(**FORCED):
+        function = sc.compile([x, w, b], layer(x, w, b), device=EMULATOR)
+        with pytest.raises(BackendError, match=r"first does not run on this machine[\s\S]*where: .*test_cudnn_functions"):
+            function(*given)
+
+
+@pytest.fixture
+def cudnn_is_fastest(monkeypatch):
+    monkeypatch.setattr(CudnnConvolution, "estimate", lambda *_: 0.0)
+
+
+@pytest.mark.usefixtures("cudnn_is_fastest")
+def test_a_problem_that_no_plan_takes_goes_to_a_generated_kernel():
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    x, w, b = variables()
+    with stand_in(NumPyCudnn(("first", 64))), config.change(dnn__workspace_bytes=8):
+        function = sc.compile([x, w, b], layer(x, w, b), device=EMULATOR)
+        found = function(*given)
+        assert "cuDNN: no, every plan wants too much workspace" in function.explain()
+    np.testing.assert_allclose(found, sc.compile([x, w, b], layer(x, w, b))(*given), rtol=1e-4, atol=1e-4)
+
+
+def test_what_cudnn_refuses_is_one_error_where_it_is_required():
+    x, w, _ = variables()
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3))
+    with stand_in(NumPyCudnn()), config.change(dnn__enabled=True):
+        function = sc.compile([x, w], dnn.dnn_conv(x, w, precision="float64"), device=EMULATOR)
+        with pytest.raises(BackendError, match=r"cuDNN refuses a convolution[\s\S]*summed as usual"):
+            function(*given)
+    with config.change(dnn__enabled=True), pytest.raises(BackendError, match="the emulator runs generated kernels only"):
+        sc.compile([x, w], conv2d(x, w), device=EMULATOR)
+
+
+def test_zero_size_problems_do_not_reach_it():
+    x, w, _ = variables()
+    cudnn = NumPyCudnn()
+    with stand_in(cudnn), config.change(dnn__enabled=True):
+        found = sc.compile([x, w], conv2d(x, w), device=EMULATOR)(*arrays((0, 3, 7, 6), (4, 3, 3, 3)))
+    assert found.shape == (0, 4, 5, 4)
+    assert not cudnn.launches
+
+
+def test_an_epilogue_that_cudnn_does_not_take_stays_outside_where_it_is_required():
+    x, w, b = variables()
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    expression = T.exp(conv2d(x, w) + b.dimshuffle("x", 0, "x", "x"))
+    with stand_in(NumPyCudnn()), config.change(**FORCED):
+        function = sc.compile([x, w, b], expression, device=EMULATOR)
+        found = function(*given)
+        assert function.explain().count("runs cudnn") == 1
+    np.testing.assert_allclose(found, sc.compile([x, w, b], expression)(*given), rtol=1e-4)
+
+
+@pytest.mark.parametrize("enabled", [False, "auto"])
+def test_explain_says_why_it_is_not_cudnn(enabled):
+    x, w, _ = variables()
+    with config.change(dnn__enabled=enabled):
+        function = sc.compile([x, w], conv2d(x, w), device=EMULATOR)
+        function(*arrays((2, 3, 7, 6), (4, 3, 3, 3)))
+        text = function.explain()
+    reason = "config.dnn.enabled is False" if enabled is False else "the emulator runs generated kernels only"
+    assert text.count(reason) == 1
+    assert f"cuDNN: no, {reason}" in text
+
+
+def network(seed=0):
+    """Two convolutions, pooling and a dense layer, its cost, and its state, trained by plain gradient descent."""
+    w1, w2, w3, b1 = (sc.shared(array * 0.3, name=name) for array, name in
+                      zip(arrays((4, 1, 3, 3), (6, 4, 3, 3), (54, 3), (4,), seed=seed), ["w1", "w2", "w3", "b1"], strict=True))
+    x, y = T.tensor4("x"), T.lvector("y")
+    hidden = relu(conv2d(x, w1, border_mode="half") + b1.dimshuffle("x", 0, "x", "x"))
+    hidden = relu(conv2d(hidden, w2, subsample=(2, 2), border_mode=1))
+    cost = T.nnet.categorical_crossentropy(T.nnet.softmax(hidden.flatten(2).dot(w3)), y).mean()
+    state = [w1, w2, w3, b1]
+    updates = [(each, each - 0.1 * gradient) for each, gradient in zip(state, sc.grad(cost, state), strict=True)]
+    return [x, y], cost, updates, state
+
+
+def test_a_training_step_with_cudnn_forced_follows_the_cpu():
+    rng = np.random.default_rng(3)
+    batches = [(rng.standard_normal((5, 1, 6, 6)).astype(np.float32), rng.integers(0, 3, 5)) for _ in range(3)]
+    results = []
+    for device in ("cpu", EMULATOR):
+        inputs, cost, updates, state = network()
+        cudnn = NumPyCudnn(("first", 0), ("second", 256), refused=("first",))
+        with stand_in(cudnn), config.change(dnn__enabled=True if device == EMULATOR else "auto"):
+            step = sc.compile(inputs, cost, updates=updates, device=device)
+            results.append([[float(step(*batch)) for batch in batches], [each.get_value() for each in state]])
+            if device == EMULATOR:
+                assert {str(each.problem.kind.value) for each in cudnn.launches} == {"fprop", "dgrad", "wgrad"}
+                assert step.explain().count("runs cudnn") == 5
+    np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-4)
+    for found, wanted in zip(results[1][1], results[0][1], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
