@@ -34,7 +34,24 @@ def _parser() -> argparse.ArgumentParser:
     bisect.add_argument("script", help="a Python script that exits with a status other than 0 when its answer is wrong")
     bisect.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
     bisect.set_defaults(run=_bisect)
+    bench = commands.add_parser("bench", help="time every implementation of one convolution")
+    bench.add_argument("problem", help='as explain() prints it: "fprop n8 c64 h56 w56 k64 r3 s3 p1 f32 +bias+relu"')
+    bench.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1 or emulator")
+    bench.add_argument("--training", action="store_true", help="count what is made of the weights: they change with every call")
+    bench.set_defaults(run=_bench)
     return parser
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from .errors import BackendError, UserError
+    from .printing.bench import bench
+
+    try:
+        print(bench(options.problem, options.device, options.training))
+    except (UserError, BackendError) as error:
+        print(error)
+        return 2
+    return 0
 
 
 def _bisect(options: argparse.Namespace) -> int:
