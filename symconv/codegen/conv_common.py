@@ -128,8 +128,8 @@ class Geometry:
                 *self.dilation, *self.pad, int(self.flip))
 
 
-def make_geometry(conv: ConvProblem) -> Geometry:
-    """The geometry of a problem; a 1x1 kernel without stride and padding becomes one of rank 1."""
+def make_geometry(conv: ConvProblem, flatten: bool = True) -> Geometry:
+    """The geometry of a problem; a 1x1 kernel without stride and padding becomes one of rank 1 (unless `flatten` is False)."""
     spec, y_shape = conv.spec, conv.y_shape
     shapes = {"x": conv.x_shape[2:], "y": y_shape[2:]}
     forward = conv.kind is not Kind.DGRAD
@@ -137,7 +137,7 @@ def make_geometry(conv: ConvProblem) -> Geometry:
     filters, channels = conv.w_shape[0] // spec.groups, conv.w_shape[1]
     rows, summed = (filters, channels) if forward else (channels, filters)
     kernel = conv.w_shape[2:]
-    if math.prod(kernel) == 1 and set(spec.stride) == {1} and not any(spec.pad_lo + spec.pad_hi):
+    if flatten and math.prod(kernel) == 1 and set(spec.stride) == {1} and not any(spec.pad_lo + spec.pad_hi):
         inside = outside = (math.prod(inside),)
         one = (1, 1, 1)
         return Geometry(conv.x_shape[0], spec.groups, rows, summed, _triple(inside), _triple(outside), one, one, one, (0, 0, 0),

@@ -9,7 +9,6 @@ from typing import cast
 
 from ...graph import Op
 from ...ops.convolution import Conv
-from ...ops.epilogue import CHANNEL
 from ...ops.spec import Kind
 from ...target import Target
 from ..conv_common import Geometry, conv_problem, epilogue_suffix, make_geometry, minimal_bytes
@@ -17,15 +16,20 @@ from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..scalar_printer import load, storage_type, stored
+from .conv_epilogue import cuda_epilogue
+from .conv_tensor import ConvTensor
+from .conv_tensor_wgrad import ConvTensorFilters
 from .kernel import WORKSPACE, CudaImplementation, CudaKernel, LaunchPlan, Scalar
-from .printing import print_cuda_program, render_cuda
+from .printing import render_cuda
+from .rates import LAUNCH_SECONDS, gpu_rates
 from .tiles import TILE
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
-_MOST_GRID_Z = 65535
+_MOST_GRID = 65535  # of y and z
 _MOST_ELEMENTS = 2**31 - 1  # of one image, of the filters of a group: what 32-bit numbers in the kernel count
 _BLOCKS_WANTED = 264        # two for each multiprocessor of a large GPU: below this WGRAD splits its pixels
 _LEAST_PIXELS = 256         # of a split
+_CORES_SHARE = 0.3          # of what CUDA cores do at most: each step gathers, then reads shared memory twice for 16 products
 
 
 class ConvImplicitGemm(CudaImplementation):
@@ -41,10 +45,30 @@ class ConvImplicitGemm(CudaImplementation):
         if conv.dtype not in _DTYPES:
             return f"it computes {', '.join(_DTYPES)}, not {conv.dtype}"
         geometry = make_geometry(conv)
-        if geometry.groups > _MOST_GRID_Z:
-            return f"it takes up to {_MOST_GRID_Z} groups, not {geometry.groups}"
+        if conv.epilogue and conv.kind is Kind.WGRAD:
+            return "filter gradients have no epilogue"
+        if geometry.groups > _MOST_GRID:
+            return f"it takes up to {_MOST_GRID} groups, not {geometry.groups}"
+        if geometry.rows > _MOST_GRID * TILE.rows:
+            return f"it takes up to {_MOST_GRID * TILE.rows} channels of the result in a group, not {geometry.rows}"
+        if _columns(conv.kind, geometry) > _MOST_ELEMENTS * TILE.columns:
+            return f"a grid has no more than {_MOST_ELEMENTS} blocks in a row"
         largest = max(math.prod(geometry.inside), math.prod(geometry.outside), geometry.channels * geometry.taps, geometry.rows)
         return f"an image plane or filter of {largest} elements" if largest > _MOST_ELEMENTS else None
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Launches, then the slower of memory and the busiest multiprocessor's tiles at a share of what CUDA cores do."""
+        conv, rates = conv_problem(problem), gpu_rates(target.arch)
+        if problem.outputs[0].size == 0:
+            return LAUNCH_SECONDS
+        geometry = make_geometry(conv)
+        is_filters = conv.kind is Kind.WGRAD
+        splits, depth = (_splits(geometry), geometry.pixels) if is_filters else (1, geometry.channels * geometry.taps)
+        blocks = -(-_columns(conv.kind, geometry) // TILE.columns) * -(-geometry.rows // TILE.rows) * geometry.groups * splits
+        flops = 2 * TILE.rows * TILE.columns * -(-blocks // rates.multiprocessors) * rates.multiprocessors * depth / splits
+        parts = 2 * 4 * splits * problem.outputs[0].size if splits > 1 else 0
+        seconds = max(flops / (_CORES_SHARE * rates.core_flops(conv.accumulator)), minimal_bytes(problem) / rates.memory)
+        return LAUNCH_SECONDS * (1 + (splits > 1)) + seconds + parts / rates.memory
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
         """One launch; for WGRAD with few filters and many pixels one over parts of the pixels, then one that sums the parts."""
@@ -75,10 +99,15 @@ def _filter_gradient(problem: Problem, geometry: Geometry, flops: int) -> Launch
     return LaunchPlan((first, total), itemsize * elements * splits, flops=flops, bytes=minimal_bytes(problem))
 
 
+def _columns(kind: Kind, geometry: Geometry) -> int:
+    """Columns of a group's product."""
+    return geometry.channels * geometry.taps if kind is Kind.WGRAD else geometry.pixels
+
+
 def _splits(geometry: Geometry) -> int:
     """In how many parts the pixels are summed, so that a large GPU is full; limited by the grid and by what a part is worth."""
     blocks = -(-geometry.channels * geometry.taps // TILE.columns) * -(-geometry.rows // TILE.rows) * geometry.groups
-    wanted = min(-(-_BLOCKS_WANTED // blocks), geometry.pixels // _LEAST_PIXELS, _MOST_GRID_Z // geometry.groups)
+    wanted = min(-(-_BLOCKS_WANTED // blocks), geometry.pixels // _LEAST_PIXELS, _MOST_GRID // geometry.groups)
     return max(1, wanted)
 
 
@@ -102,29 +131,17 @@ def _source(problem: Problem, splits: int) -> str:
     sums, is_split = _sum_type(problem), splits > 1
     opened, closed = load(conv.dtype, "@").split("@")
     rounded = load(conv.dtype, f"({storage_type(conv.dtype)}){stored(conv.dtype, 'sum[i][j]')}")
-    operands, lines, value = _epilogue(problem)
+    epilogue = cuda_epilogue(problem)
+    value = epilogue.value
     if conv.kind is Kind.WGRAD:
         value = "sum[i][j]" if is_split else stored(conv.dtype, "sum[i][j]")
     kind = conv.kind.value
     return render_cuda(
         "conv_implicit_gemm.cu.j2", title=f"{kind} of {conv.dtype} as an implicit matrix product{op.epilogue or ''}",
         name=_name(problem) + ("_split" if is_split else ""), kind=kind, tile=TILE, type=storage_type(conv.dtype), sum_type=sums,
-        result_type=sums if is_split else storage_type(problem.outputs[0].dtype), operands=operands, load_open=opened,
-        load_close=closed, rounded=rounded, epilogue_lines=lines, epilogue_value=value, is_split=is_split,
+        result_type=sums if is_split else storage_type(problem.outputs[0].dtype), operands=epilogue.operands, load_open=opened,
+        load_close=closed, rounded=rounded, epilogue_lines=epilogue.lines, epilogue_value=value, is_split=is_split,
         total=stored(conv.dtype, "sum"))
 
 
-def _epilogue(problem: Problem) -> tuple[tuple[dict[str, str], ...], tuple[str, ...], str]:
-    """The epilogue's operands as parameters, its statements over `value`, and the expression that is stored."""
-    op, dtype = cast(Conv, problem.op), problem.inputs[0].dtype
-    if op.epilogue is None:
-        return (), (), stored(dtype, "value")
-    operands, names = [], ["value"]
-    for number, (place, each) in enumerate(zip(op.epilogue.operands, op.epilogue.program.inputs[1:], strict=True)):
-        operands.append({"type": storage_type(each), "name": f"operand_{number}"})
-        names.append(load(each, f"operand_{number}[{'channel' if place == CHANNEL else 'place'}]"))
-    printed = print_cuda_program(op.epilogue.program, names)
-    return tuple(operands), printed.lines, stored(op.epilogue.dtype, printed.outputs[0])
-
-
-IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Conv: (ConvImplicitGemm(),)}
+IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Conv: (ConvTensor(), ConvTensorFilters(), ConvImplicitGemm())}

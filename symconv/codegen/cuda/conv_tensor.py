@@ -1,0 +1,200 @@
+"""Convolutions on tensor cores as implicit matrix products: float16 and bfloat16, and float32 as tf32 where that was asked for.
+
+`ConvTensor` makes images and responses, `ConvTensorFilters` filter gradients (`conv_tensor_wgrad.py`).  Both read tensors whose
+channels lie together; others are packed first (`conv_tensor_packing.py`).  The result is written as its operand lies, channels
+together or pixels together.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+from ... import dtypes
+from ...graph import Op
+from ...ops.convolution import Conv
+from ...ops.epilogue import FULL
+from ...ops.spec import Kind
+from ...target import Target
+from ..conv_common import conv_problem, epilogue_suffix, minimal_bytes
+from ..kernel import Operand, Problem
+from ..scalar_printer import load, storage_type, stored
+from .conv_epilogue import cuda_epilogue
+from .conv_geometry import LARGEST_INT32, ConvGeometry, TensorStrides, conv_geometry, span
+from .conv_tensor_common import (
+    image_factor,
+    image_reach,
+    pack,
+    product_seconds,
+    refuse_blocks,
+    refuse_tensor_cores,
+    shared_bytes,
+    suffix,
+    tile_context,
+)
+from .conv_tensor_packing import Factor, packing_blocks
+from .conv_tensor_tiles import DEPTH_BYTES, TILES, ConvTile, Work, choose_tile, depth_swizzle, tile_seconds
+from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar, lay_out_parts
+from .printing import render_cuda
+from .rates import LAUNCH_SECONDS, GpuRates, gpu_rates
+
+
+class ConvTensor(CudaImplementation):
+    """FPROP and DGRAD: patches times filters in a pipeline of asynchronous copies, the epilogue before coalesced stores."""
+
+    name = "conv_tensor"
+
+    def serves(self, op: Op) -> bool:
+        """FPROP and DGRAD."""
+        return isinstance(op, Conv) and op.kind is not Kind.WGRAD
+
+    def takes_strides(self, problem: Problem, position: int) -> bool:
+        """Both tensors; of the epilogue's operands those that lie as the result does."""
+        return position < 2 or (problem.inputs[position].shape == problem.outputs[0].shape
+                                and problem.inputs[position].strides == problem.outputs[0].strides)
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Dtypes, precision and architectures without such units, other layouts, the limits of the grid."""
+        reason = refuse_tensor_cores(problem, target)
+        if reason is not None or problem.outputs[0].size == 0:
+            return reason
+        for number, place in enumerate(_epilogue_places(problem)):
+            operand = problem.inputs[cast(Conv, problem.op).n_core_inputs + number]
+            if place == FULL and not _lies_alike(operand, problem.outputs[0]):
+                return f"the epilogue's operand {number} does not lie as the result does"
+        plan = _pixel_plan(problem, target)
+        return refuse_blocks(max(plan.work.blocks(plan.tile), *map(packing_blocks, plan.factors)))
+
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Packing, then the slower of memory and the busiest multiprocessor."""
+        if problem.outputs[0].size == 0:
+            return LAUNCH_SECONDS
+        plan, rates = _pixel_plan(problem, target), gpu_rates(target.arch)
+        return product_seconds(problem, plan.factors, tile_seconds(plan.work, plan.tile, rates), rates)
+
+    def build(self, problem: Problem, target: Target) -> LaunchPlan:
+        """Launches that pack what needs it, and the product; none for an empty result."""
+        if problem.outputs[0].size == 0:
+            return LaunchPlan(())
+        plan = _pixel_plan(problem, target)
+        parts = [factor.packed_bytes for factor in plan.factors if not factor.is_ready]
+        packing, buffers, _ = pack(plan.factors)
+        kernel = _pixel_kernel(problem, plan, buffers, gpu_rates(target.arch))
+        places, nbytes = lay_out_parts(parts)
+        return LaunchPlan((*packing, kernel), nbytes, flops=conv_problem(problem).flops, bytes=minimal_bytes(problem), parts=places)
+
+
+@dataclass(frozen=True, slots=True)
+class PixelPlan:
+    """FPROP or DGRAD: its geometry, image and filters as factors, the product's sizes and its tile."""
+
+    geometry: ConvGeometry
+    factors: tuple[Factor, Factor]
+    work: Work
+    tile: ConvTile
+    phases: tuple[int, int, int]
+
+    @property
+    def row_tiles(self) -> int:
+        """Tiles of pixels of one phase and group."""
+        return -(-self.work.rows // self.tile.rows)
+
+    @property
+    def column_tiles(self) -> int:
+        """Tiles of filters."""
+        return -(-self.work.columns // self.tile.columns)
+
+
+def _filter_factor(problem: Problem, geometry: ConvGeometry, forward: bool) -> Factor:
+    """The filters, by result channel and tap; for DGRAD turned, so that the filters they came from lie together."""
+    sizes, strides = geometry.sizes, geometry.second
+    group_step = strides.outer * (sizes.rows if forward else sizes.channels)
+    if not forward:
+        strides = TensorStrides(strides.channel, strides.outer, strides.spatial)
+    return Factor(problem.inputs[1].dtype, sizes.groups, sizes.rows, sizes.kernel, sizes.channels, strides, group_step)
+
+
+def _pixel_plan(problem: Problem, target: Target) -> PixelPlan:
+    geometry = conv_geometry(problem)
+    sizes, forward = geometry.sizes, conv_problem(problem).kind is Kind.FPROP
+    factors = image_factor(problem, geometry), _filter_factor(problem, geometry, forward)
+    phases = (1, 1, 1) if forward else sizes.stride
+    pixels = sizes.batch * math.prod(-(-size // phase) for size, phase in zip(sizes.outside, phases, strict=True))
+    taps = sizes.taps / math.prod(phases)
+    steps = taps * factors[0].padded * dtypes.itemsize(factors[0].dtype) / DEPTH_BYTES
+    work = Work(pixels, sizes.rows, steps, sizes.groups * math.prod(phases), problem.inputs[0].dtype)
+    return PixelPlan(geometry, factors, work, choose_tile(work, gpu_rates(target.arch), TILES), phases)
+
+
+def _pixel_kernel(problem: Problem, plan: PixelPlan, buffers: tuple[int, ...], rates: GpuRates) -> CudaKernel:
+    """The launch of the product."""
+    conv, tile = conv_problem(problem), plan.tile
+    image, filters = pack(plan.factors)[2]
+    geometry, sizes = plan.geometry, plan.geometry.sizes
+    wide = max(image_reach(image, sizes), filters.extent, _result_reach(problem, plan)) > LARGEST_INT32
+    along_channels = geometry.result.channel == 1 and sizes.groups * sizes.rows > 1
+    elements = _elements_together(problem, plan, along_channels)
+    words = [suffix(conv.dtype), str(tile), f"{geometry.rank}d",
+             *(["channels"] if along_channels else []), *([f"v{elements}"] if elements > 1 else []), *(["wide"] if wide else [])]
+    stages = tile.stages(rates)
+    name = f"sc_conv_{conv.kind.value}_tensor_{'_'.join(words)}_{stages}s{epilogue_suffix(problem)}"
+    source = _pixel_source(problem, plan, name, stages, "int64_t" if wide else "int32_t", along_channels, elements)
+    operands = range(1 + cast(Conv, problem.op).n_core_inputs, 1 + len(problem.inputs))
+    return CudaKernel(name, source, (plan.work.blocks(tile), 1, 1), (tile.threads, 1, 1), (0, *buffers, *operands),
+                      _pixel_numbers(plan, image, filters), shared_bytes(tile, stages))
+
+
+def _result_reach(problem: Problem, plan: PixelPlan) -> int:
+    operand = problem.outputs[0]
+    return max(span(operand.shape, operand.strides), plan.row_tiles * plan.tile.rows)
+
+
+def _elements_together(problem: Problem, plan: PixelPlan, along_channels: bool) -> int:
+    """How many elements of the result a lane stores at once: 16 bytes where the result allows it everywhere, else 1."""
+    op, geometry = cast(Conv, problem.op), plan.geometry
+    types = [problem.outputs[0].dtype]
+    if op.epilogue is not None:
+        types += [dtype for place, dtype in zip(op.epilogue.operands, op.epilogue.program.inputs[1:], strict=True) if place == FULL]
+    elements = 16 // max(map(dtypes.itemsize, types))
+    sizes, result = geometry.sizes, geometry.result
+    if along_channels:
+        fits = sizes.rows % elements == 0 and all(step % elements == 0 for step in result.steps)
+        return elements if fits else 1
+    plane = math.prod(sizes.outside)
+    fits = math.prod(plan.phases) == 1 and plane % elements == 0 and problem.outputs[0].is_contiguous
+    return elements if fits else 1
+
+
+def _pixel_numbers(plan: PixelPlan, image: Factor, filters: Factor) -> tuple[Scalar, ...]:
+    sizes, result = plan.geometry.sizes, plan.geometry.result
+    scalars = [Scalar("int32", number) for number in (sizes.batch, sizes.groups, sizes.rows, sizes.channels, plan.row_tiles,
+                                                      plan.column_tiles, int(sizes.flip))]
+    scalars += [Scalar("int64", number) for number in (image.strides.outer, image.group_step, filters.strides.outer,
+                                                       filters.group_step, result.outer, result.channel)]
+    for a in plan.geometry.axes:
+        every = plan.phases[a] // math.gcd(plan.phases[a], sizes.dilation[a])  # of the taps that a phase meets
+        scalars += [Scalar("int32", number) for number in (sizes.inside[a], sizes.outside[a], sizes.kernel[a], sizes.stride[a],
+                                                           sizes.dilation[a], sizes.pad[a], every)]
+        scalars += [Scalar("int64", step.spatial[a]) for step in (image.strides, filters.strides, result)]
+    return tuple(scalars)
+
+
+def _pixel_source(problem: Problem, plan: PixelPlan, name: str, stages: int, index: str, along_channels: bool,
+                  elements: int) -> str:
+    conv, op = conv_problem(problem), cast(Conv, problem.op)
+    title = f"{conv.kind.value} of {suffix(conv.dtype)} on tensor cores{op.epilogue or ''}"
+    return render_cuda("conv_tensor.cu.j2", title=title, name=name,
+                       kind=conv.kind.value, axes=plan.geometry.axes, depth_swizzle=depth_swizzle(),
+                       epilogue=cuda_epilogue(problem, "full_{}.values[e]"), result_type=storage_type(problem.outputs[0].dtype),
+                       along_channels=along_channels, elements=elements,
+                       rounded=load(conv.dtype, f"({storage_type(conv.dtype)}){stored(conv.dtype, 'sum')}"),
+                       **tile_context(conv.dtype, plan.tile, stages, index))
+
+
+def _epilogue_places(problem: Problem) -> tuple[str, ...]:
+    epilogue = cast(Conv, problem.op).epilogue
+    return () if epilogue is None else epilogue.operands
+
+
+def _lies_alike(operand: Operand, result: Operand) -> bool:
+    return operand.strides == result.strides or (operand.is_contiguous and result.is_contiguous)
