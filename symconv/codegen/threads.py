@@ -44,7 +44,7 @@ def _pool_address() -> int:
     from .toolchain import build_sources
 
     source = render_kernel("threads.c.j2")
-    table = (ctypes.c_void_p * 7).in_dll(build_sources([source])[source], "sc_thread_pool")
+    table = (ctypes.c_void_p * 8).in_dll(build_sources([source])[source], "sc_thread_pool")
     use_threads = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(table[6] or 0)
     use_threads(default_threads())
     return ctypes.addressof(table)

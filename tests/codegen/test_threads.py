@@ -33,6 +33,8 @@ int sc_test_loops(void *const *buffers, const int64_t *sizes) {
         for (int64_t j = i * inner; j < end * inner; j++)
             if (j % inner == 0) counts[j / inner] += 1000;
     }
+    #pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int64_t i = 0; i < 37; i++) numbers[1 + i]++;  /* bounds that are constants: GCC begins region and loop in one call */
     return 0;
 }
 """)
@@ -44,10 +46,11 @@ def loops():
     function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(built.address)
 
     def run(n, inner=3, chunk=2, threads=2):
-        counts, numbers, sizes = np.zeros(n + 1, np.int64), np.zeros(1, np.int64), np.array([n, inner, chunk, threads])
+        counts, numbers, sizes = np.zeros(n + 1, np.int64), np.zeros(38, np.int64), np.array([n, inner, chunk, threads])
         pointers = (ctypes.c_void_p * 2)(counts.ctypes.data, numbers.ctypes.data)
         assert function(ctypes.addressof(pointers), sizes.ctypes.data) == 0
         assert numbers[0] == 0
+        assert (numbers[1:] == 1).all()
         assert counts[n] == 0
         return counts[:n]
 
