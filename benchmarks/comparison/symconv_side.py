@@ -53,7 +53,7 @@ def layer(problem: ConvProblem, arrays: Sequence[Array], implementation: str = "
 
 def convolution_steps(function: sc.Function) -> str:
     """Which implementations run a function's convolutions."""
-    names = [step["implementation"] for step in function.explain(as_dict=True)["steps"] if step.get("problem")]
+    names = [step["implementation"] for step in function.explain(format="dict")["steps"] if step.get("problem")]
     return ", ".join(f"{names.count(name)}x {name}" if names.count(name) > 1 else str(name) for name in dict.fromkeys(names))
 
 

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from ..errors import GraphTypeError, explain_error
 from ..graph import Apply, Constant, FunctionGraph, Variable
+from ..runtime.arguments import In, Out
 from ..runtime.function import Function
+from ..runtime.layouts import image_layouts
 from ..runtime.planned import PlannedProgram
+from ..runtime.profile_rows import StepRow
 from ..runtime.shared import SharedVariable
 from ..runtime.step import Step
 from .names import bytes_text, escape, plural, variable_text
@@ -32,6 +35,12 @@ class Subject:
     roots: tuple[Root, ...]
     inputs: tuple[Variable, ...] = ()
     program: PlannedProgram | None = None
+    profile_rows: tuple[StepRow, ...] = ()
+
+    @cached_property
+    def layouts(self) -> dict[Variable, str]:
+        """How the images of a program lie in memory."""
+        return {} if self.program is None else image_layouts(self.program.graph)
 
     @cached_property
     def steps(self) -> dict[Apply, tuple[int, Step]]:
@@ -145,6 +154,8 @@ def make_subject(obj: Any) -> Subject:
 
 
 def _variables(obj: Any) -> tuple[Variable, ...]:
+    if isinstance(obj, (In, Out)):
+        return (obj.variable,)
     if isinstance(obj, Variable):
         return (obj,)
     if isinstance(obj, Apply):
@@ -157,7 +168,8 @@ def _variables(obj: Any) -> tuple[Variable, ...]:
 def _function_subject(function: Function) -> Subject:
     programs = function.programs
     if programs:
-        return _program_subject(programs[-1], f"{escape(function.name)} on {escape(function.device)}")
+        subject = _program_subject(programs[-1], f"{escape(function.name)} on {escape(function.device)}")
+        return replace(subject, profile_rows=function.profile.rows_of(programs[-1]))
     title = f"{escape(function.name)} on {escape(function.device)}: no program yet (call it once, or prepare(shapes))"
     return Subject(title, _graph_roots(function.graph), function.graph.inputs)
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..graph import Apply, Variable, apply_op
+from ..graph import Apply, Variable
+from ..graph.node import make_apply
+from ..graph.provenance import merge_sources
 from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
 from ..ops.spec import Kind
@@ -64,7 +66,8 @@ def _best_chain(stages: Sequence[Apply], context: Context) -> Variable | None:
 
 def _chain(stages: Sequence[Apply]) -> Variable:
     inputs = [stages[0].inputs[0], *(each for stage in stages for each in stage.inputs[1:])]
-    return apply_op(ConvChain(tuple(stage.op for stage in stages)), *inputs)  # type: ignore[misc]
+    sources = merge_sources(*(stage.source for stage in stages))
+    return make_apply(ConvChain(tuple(stage.op for stage in stages)), inputs, sources).outputs[0]  # type: ignore[misc]
 
 
 def _seconds(stage: Apply, context: Context) -> float:

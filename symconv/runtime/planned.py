@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import threading
 
-from ..errors import IndexRangeError, InternalError, explain_error
+from ..errors import IndexRangeError
 from ..graph import FunctionGraph, Variable
 from .memory import MemoryPlan
 from .prepare import watched_leaves
+from .run_errors import step_error, unknown_code_error
 from .schedule import Schedule
 from .step import KINDS, Place, Step
 
@@ -37,12 +38,8 @@ class PlannedProgram:
         step = self.steps[position]
         texts = step.kernel.errors if step.kernel is not None else ()
         if not 1 <= code <= len(texts):
-            return InternalError(f"step {position} ({step.name}) ended with the unknown code {code}")
-        shapes = ", ".join(f"{place.operand.dtype}{list(place.operand.shape)}" for place in step.reads)
-        source = step.node.source if step.node is not None else ()
-        kind = IndexRangeError if step.node is None else step.node.op.run_time_error
-        return kind(explain_error(texts[code - 1], f"in {step.node.op if step.node else 'copy'} of {shapes}",
-                                  where=source))
+            return unknown_code_error(step, position, code)
+        return step_error(IndexRangeError if step.node is None else step.node.op.run_time_error, texts[code - 1], step)
 
     def describe(self) -> str:
         """The program as stable text: a line for each step, then the memory plan."""

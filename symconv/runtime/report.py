@@ -2,19 +2,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..graph import Apply, TensorType, Variable
 from ..graph.provenance import Sources
 from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
-from ..rewrites.log import expression_text
+from ..rewrites.log import Declined, expression_text
 from ..target import Target
+from .layouts import Conversion, conversions, plain_seconds
 from .planned import PlannedProgram
-from .select import NO_CANDIDATE, Candidate, Choice, expected_seconds
-from .step import Place, Step
+from .profile_rows import live_bytes
+from .report_notes import determinism_notes, fused_parts, not_fused, precision_notes
+from .select import CUDNN, NO_CANDIDATE, Candidate, Choice, expected_seconds
+from .step import KINDS, Place, Step
 from .targets import make_target, why_not_cudnn
+from .transfers import Transfer, outputs_staying, transfers
 
 if TYPE_CHECKING:
     from .function import Function, Kept
@@ -40,7 +44,9 @@ class CandidateReport:
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """One step. `reference_reason` says why no generated kernel runs it, None where one does; `updates` are pairs (result,
-    shared variable); `copy` says what a step without a node is for."""
+    shared variable); `copy` says what a step without a node is for; `fused` what else it computes, `not_fused` which rewrites
+    recognised it and were not applied, and why; `notes` how exact it is; `plain_seconds` what a convolution on blocks of channels
+    is expected to take if it were plain."""
 
     number: int
     node: Apply | None
@@ -59,6 +65,10 @@ class StepReport:
     problem: ConvProblem | None = None
     not_cudnn: str | None = None
     not_measured: str = ""
+    fused: tuple[str, ...] = ()
+    not_fused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    plain_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +83,22 @@ class RewriteReport:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """The memory plan: bytes of the arena, the least any plan could have, and how new values are stored."""
+    """The memory plan: bytes of the arena, the least any plan could have (the most in use at one step, `peak_step`), the bytes
+    held outside it by kind, and how new values are stored."""
 
     arena_bytes: int
     lower_bound_bytes: int
+    peak_step: int
     temporaries: int
     in_place: int
+    held_bytes: tuple[tuple[str, int], ...]
     updates_in_place: tuple[str, ...]
     updates_swapped: tuple[str, ...]
+
+    @property
+    def peak_bytes(self) -> int:
+        """What a call needs at most: the arena and all that is held beside it."""
+        return self.arena_bytes + sum(nbytes for _, nbytes in self.held_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +116,11 @@ class MachineReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything about one program of a function. Without a program only `rewrites` says something."""
+    """Everything about one program of a function. Without a program only `rewrites` says something.
+
+    `conversions` are changes of layout, which `saved_seconds` is expected to repay; `transfers` what a call copies in and out;
+    `notes` what the bits of the results depend on.
+    """
 
     name: str
     device: str
@@ -109,40 +131,48 @@ class Report:
     rewrites: tuple[RewriteReport, ...]
     memory: MemoryReport | None
     machine: MachineReport | None = None
+    conversions: tuple[Conversion, ...] = ()
+    saved_seconds: float | None = None
+    transfers: tuple[Transfer, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON."""
-        return {"name": self.name, "device": self.device, "programs": self.n_programs,
-                "inputs": [{"name": name, "type": type} for name, type in self.inputs],
-                "steps": [_step_dict(step) for step in self.steps],
-                "rewrites": [_rewrite_dict(each) for each in self.rewrites],
-                "machine": None if self.machine is None else asdict(self.machine),
-                "memory": None if self.memory is None else {
-                    "arena_bytes": self.memory.arena_bytes, "lower_bound_bytes": self.memory.lower_bound_bytes,
-                    "temporaries": self.memory.temporaries, "in_place": self.memory.in_place,
-                    "updates_in_place": list(self.memory.updates_in_place),
-                    "updates_swapped": list(self.memory.updates_swapped)}}
+        from .report_data import report_data
+
+        return report_data(self)
 
 
 def make_report(function: Function, kept: Kept | None = None) -> Report:
     """The report of a function's program (by default the last one used; none where none was made)."""
     if kept is None:
         kept = function.kept[-1] if function.kept else None
-    rewrites = [_rewrite_report("for any shape", function.rewrites)]
+    symbolic = _rewrite_report("for any shape", function.log)
     inputs: Sequence[Variable] = function.graph.inputs if kept is None else kept.program.graph.inputs
-    steps: tuple[StepReport, ...] = ()
-    machine = None
-    if kept is not None:
-        target = make_target(function.device)
-        machine = _machine_report(target)
-        rewrites.append(_rewrite_report("for these shapes", kept.log))
-        steps = tuple(_step_report(number, step, kept.program, target) for number, step in enumerate(kept.program.steps))
-    return Report(function.name, function.device, None if kept is None else kept.program, len(function.programs),
-                  tuple((variable.label, str(variable.type)) for variable in inputs), steps, tuple(rewrites),
-                  None if kept is None else _memory_report(kept.program), machine)
+    named = tuple((variable.label, str(variable.type)) for variable in inputs)
+    if kept is None:
+        return Report(function.name, function.device, None, len(function.programs), named, (), (symbolic,), None)
+    target, program = make_target(function.device), kept.program
+    declined = (*function.log.skips, *kept.log.skips)
+    steps = tuple(_step_report(number, step, program, target, declined) for number, step in enumerate(program.steps))
+    return Report(function.name, function.device, program, len(function.programs), named, steps,
+                  (symbolic, _rewrite_report("for these shapes", kept.log)), _memory_report(program), _machine_report(target),
+                  conversions(program, target), _saved_seconds(steps),
+                  transfers(program, function.device, outputs_staying(function.recipe.outputs)),
+                  determinism_notes(program, target))
 
 
-def _step_report(number: int, step: Step, program: PlannedProgram, target: Target) -> StepReport:
+def _saved_seconds(steps: Sequence[StepReport]) -> float | None:
+    """By how much the convolutions on blocks of channels are expected to be quicker than plain ones; None where there are none."""
+    saved = [step.plain_seconds - (_chosen(step).seconds or 0.0) for step in steps if step.plain_seconds is not None]
+    return sum(saved) if saved else None
+
+
+def _chosen(step: StepReport) -> CandidateReport:
+    return next((each for each in step.candidates if each.is_chosen), CandidateReport(step.implementation, True))
+
+
+def _step_report(number: int, step: Step, program: PlannedProgram, target: Target, declined: Sequence[Declined]) -> StepReport:
     node, choice = step.node, step.choice
     problem = _conv_problem(step)
     flops = problem.flops if problem is not None else step.kernel.flops if step.kernel is not None else 0
@@ -153,8 +183,17 @@ def _step_report(number: int, step: Step, program: PlannedProgram, target: Targe
         () if choice is None else choice.copied, tuple(step.in_place), _updates(step, program),
         tuple(_place_type(place) for place in step.writes),
         sum(place.operand.nbytes for place in step.reads), sum(place.operand.nbytes for place in step.writes),
-        node.source if node is not None else (), problem, None if problem is None else why_not_cudnn(target.device),
-        "" if choice is None else choice.why)
+        node.source if node is not None else (), problem, None if problem is None else _not_cudnn(step, target),
+        "" if choice is None else choice.why, fused_parts(node), not_fused(step, declined),
+        (*precision_notes(step), *getattr(step.kernel, "notes", ())),
+        plain_seconds(step, target))
+
+
+def _not_cudnn(step: Step, target: Target) -> str | None:
+    """Why cuDNN does not run a convolution; None where it does, or where something else is faster."""
+    candidates = () if step.choice is None else step.choice.candidates
+    asked = next((each for each in candidates if each.name == CUDNN), None)
+    return why_not_cudnn(target) if asked is None else asked.refusal
 
 
 def _candidate_report(candidate: Candidate, choice: Choice, flops: int, target: Target) -> CandidateReport:
@@ -219,29 +258,16 @@ def _rewrite_report(stage: str, log: Any) -> RewriteReport:
 
 def _memory_report(program: PlannedProgram) -> MemoryReport:
     schedule, memory = program.schedule, program.memory
-    return MemoryReport(memory.arena_bytes, memory.lower_bound_bytes, len(memory.slots),
-                        sum(len(step.in_place) for step in program.steps),
+    return MemoryReport(memory.arena_bytes, memory.lower_bound_bytes, live_bytes(program).peak_step, len(memory.slots),
+                        sum(len(step.in_place) for step in program.steps), _held_bytes(program),
                         tuple(leaf.label for leaf in schedule.direct), tuple(leaf.label for leaf, _ in schedule.swapped))
 
 
-def _step_dict(step: StepReport) -> dict[str, Any]:
-    return {"step": step.number, "op": step.copy if step.node is None else str(step.node.op), "kernel": step.kernel,
-            "implementation": step.implementation, "problem": None if step.problem is None else str(step.problem),
-            "candidates": [_candidate_dict(each) for each in step.candidates],
-            "reference_reason": step.reference_reason, "not_cudnn": step.not_cudnn,
-            "not_measured": step.not_measured, "copied_inputs": list(step.copied),
-            "in_place": list(step.in_place), "updates": [{"result": number, "name": name} for number, name in step.updates],
-            "bytes_read": step.bytes_read, "bytes_written": step.bytes_written,
-            "inputs": [] if step.node is None else [f"{variable.label}: {variable.type}" for variable in step.node.inputs],
-            "results": list(step.results),
-            "sources": [str(place) for place in step.sources]}
-
-
-def _candidate_dict(each: CandidateReport) -> dict[str, Any]:
-    return {"name": each.name, "chosen": each.is_chosen, "seconds": each.seconds, "measured": each.is_measured,
-            "gflops": each.gflops, "share_of_peak": each.share, "refusal": each.refusal}
-
-
-def _rewrite_dict(report: RewriteReport) -> dict[str, Any]:
-    return {"stage": report.stage, "counts": report.counts, "phases": list(report.phases),
-            "declined": [{"rule": rule, "node": node, "reason": reason} for rule, node, reason in report.declined]}
+def _held_bytes(program: PlannedProgram) -> tuple[tuple[str, int], ...]:
+    """The bytes outside the arena, by kind of storage."""
+    schedule = program.schedule
+    storages = {*schedule.inputs.values(), *(storage for storage, _ in schedule.constants),
+                *(place.storage for place in program.result_places()),
+                *(place.storage for step in program.steps for place in step.writes if place.storage.kind == "kept")}
+    return tuple((kind, total) for kind in KINDS if kind != "temporary"
+                 and (total := sum(each.nbytes for each in storages if each.kind == kind and each.alias is None)))

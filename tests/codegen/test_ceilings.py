@@ -161,7 +161,7 @@ def test_explain_says_what_it_reckons_with(folder, monkeypatch):
     text = function.explain()
     assert "stated defaults: what was measured cannot be right" in text
     assert "% of the peak" in text
-    machine = function.explain(as_dict=True)["machine"]
+    machine = function.explain(format="dict")["machine"]
     assert machine["memory"] == DEFAULT_CEILINGS.rates(machine["threads"]).memory
     assert "cannot be right" in machine["reason"]
 

@@ -55,3 +55,24 @@ def chain(length, constant_every=0):
     for number in range(length):
         result = result + number if constant_every and number % constant_every == 0 else T.tanh(result)
     return x, result
+
+
+def blocked():
+    """Two convolutions on blocks of channels, with conversions on both sides; compile it with `config.layout = "always"`."""
+    images = T.tensor4("images", "float32", shape=(2, 8, 6, 6))
+    first = sc.shared(np.ones((8, 8, 3, 3), "float32"), "first", shape=(8, 8, 3, 3))
+    second = sc.shared(np.ones((16, 8, 3, 3), "float32"), "second", shape=(16, 8, 3, 3))
+    hidden = T.nnet.relu(T.nnet.conv2d(images, first, border_mode="half"))
+    return sc.compile([images], T.tanh(T.nnet.conv2d(hidden, second)), name="blocks")
+
+
+def softplus_of_hostile():
+    """A function whose rewrites show every hostile name."""
+    inputs = [T.vector(name, "float64") for name in HOSTILE_NAMES]
+    return sc.compile(inputs, [T.log(1 + T.exp(each)) for each in inputs], name="softplus")
+
+
+def wrong_index():
+    """A call with an index that its table has not; the input has a hostile name."""
+    table, rows = T.matrix("table", "float64"), T.lvector('a "row"\n')
+    return sc.compile([table, rows], T.exp(table.T[rows]) * 2)(np.zeros((4, 3)), np.array([0, 9]))

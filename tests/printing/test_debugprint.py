@@ -48,8 +48,8 @@ def test_each_node_of_a_function_is_printed_once(build, shape):
 def test_ids_are_letters_numbers_or_nothing():
     x = T.vector("x", "float64")
     assert sc.debugprint(T.exp(x), file="str") == "exp [id A]\n└─ x [id B]"
-    assert sc.debugprint(T.exp(x), file="str", ids="int") == "exp [id 0]\n└─ x [id 1]"
-    assert sc.debugprint(T.exp(x), file="str", ids="") == "exp\n└─ x"
+    assert sc.debugprint(T.exp(x), file="str", id_type="int") == "exp [id 0]\n└─ x [id 1]"
+    assert sc.debugprint(T.exp(x), file="str", id_type="") == "exp\n└─ x"
 
 
 def test_ids_after_z_are_two_letters():
@@ -155,7 +155,7 @@ def test_a_chain_of_20000_nodes_prints_in_seconds():
 
 @pytest.mark.parametrize(("options", "error"), [
     ({"depth": "all"}, ArgumentError), ({"depth": True}, ArgumentError), ({"depth": 1.5}, ArgumentError),
-    ({"ids": "id"}, ArgumentError), ({"file": "out.txt"}, ArgumentError)])
+    ({"id_type": "auto"}, ArgumentError), ({"file": "out.txt"}, ArgumentError)])
 def test_wrong_options(options, error):
     with pytest.raises(error):
         sc.debugprint(T.vector("x"), **options)

@@ -42,7 +42,7 @@ def test_before_a_program_it_says_how_to_get_one():
     text = classify().explain()
     assert "no program yet" in text
     assert "prepare(shapes)" in text
-    assert classify().explain(as_dict=True)["steps"] == []
+    assert classify().explain(format="dict")["steps"] == []
 
 
 def test_every_candidate_has_an_estimate_or_a_reason(monkeypatch):
@@ -56,7 +56,7 @@ def test_every_candidate_has_an_estimate_or_a_reason(monkeypatch):
     # 2 * 2*3*4*4 results * 9 taps = 1728 operations in 7.5 ms
     assert "not slow: slower (expected 7.5 ms, 0.0 GFLOP/s, 0% of the peak)" in text
     assert "cuDNN: no, the device is cpu" in text
-    rows = next(step for step in function.explain(as_dict=True)["steps"] if step["problem"])["candidates"]
+    rows = next(step for step in function.explain(format="dict")["steps"] if step["problem"])["candidates"]
     slow = next(row for row in rows if row["name"] == "slow")
     assert slow["seconds"] == 7.5e-3
     assert slow["gflops"] == pytest.approx(1728 / 7.5e-3 / 1e9)
@@ -84,7 +84,7 @@ def test_declined_rewrites_are_listed():
 
 def test_memory_agrees_with_the_plan():
     function = counter()
-    memory = function.explain(as_dict=True)["memory"]
+    memory = function.explain(format="dict")["memory"]
     program = function.programs[-1]
     assert memory["arena_bytes"] == program.memory.arena_bytes
     assert memory["updates_in_place"] == ["last"]
@@ -107,7 +107,7 @@ def test_one_step_by_op_number_or_implementation(wanted):
     text = function.explain(wanted)
     assert text.startswith("step 0: fprop")
     assert "step 1" not in text
-    assert [step["step"] for step in function.explain(wanted, as_dict=True)["steps"]] == [0]
+    assert [step["step"] for step in function.explain(wanted, format="dict")["steps"]] == [0]
 
 
 def test_one_step_by_what_it_updates_and_by_variable(prepared):
@@ -142,7 +142,7 @@ def test_the_text_is_a_str_that_a_session_shows_as_it_is(prepared):
 
 
 def test_plain_data_is_json(prepared):
-    assert json.loads(json.dumps(prepared.explain(as_dict=True)))["steps"][0]["problem"].startswith("fprop")
+    assert json.loads(json.dumps(prepared.explain(format="dict")))["steps"][0]["problem"].startswith("fprop")
 
 
 def test_the_last_program_used_is_explained(prepared):
@@ -167,6 +167,6 @@ def test_transformed_weights_are_told_from_copies():
     function = sc.compile([x], nnet.conv2d(x, weights))
     with sc.config.change(conv__implementation="conv_winograd_2x2"):
         function.prepare((2, 16, 20, 20))
-    first = function.explain(as_dict=True)["steps"][0]
+    first = function.explain(format="dict")["steps"][0]
     assert first["op"] == "an input in the form that its reader wants"
     assert first["kernel"].endswith("_weights")

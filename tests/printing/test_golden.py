@@ -1,14 +1,26 @@
 """Every text form against a file that people have read. `pytest tests/printing --update-golden` writes them anew."""
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
-from printing.graphs import arithmetic, classifier, classify, counter, hostile
+from printing.graphs import (
+    arithmetic,
+    blocked,
+    classifier,
+    classify,
+    counter,
+    hostile,
+    softplus_of_hostile,
+    wrong_index,
+)
 
 import symconv as sc
 from symconv.runtime import targets
+from symconv.runtime.trace import trace_of
 
 ROOT = str(Path(__file__).parent.parent.parent)
 FORMS = {"tree": lambda obj: sc.debugprint(obj, file="str", print_type=True), "mathematics": sc.pprint, "dot": sc.to_dot}
@@ -26,6 +38,8 @@ def portable(text: str) -> str:
     """Without the folder of the checkout and without expected times and workspaces, which are the kernels' own affair."""
     text = text.replace(ROOT, "ROOT")
     text = re.sub(r"\d+(\.\d)? [KM]?i?B\b|\d+ bytes", "# bytes", text)
+    text = re.sub(r'("(arena_bytes|lower_bound_bytes|live_bytes|bytes|roofline|gbytes)": )[\d.e-]+', r"\1#", text)
+    text = re.sub(r"save -?[\d.e-]+ ms, for [\d.e-]+ ms", "save # ms, for # ms", text)
     text = re.sub(r"with \d+ GFLOP.*|these are (measured|stated).*", "#", text)
     return re.sub(r"expected [\d.e-]+ ms(, [\d.]+ GFLOP/s)?(, \d+% of the peak)?", "expected # ms", text)
 
@@ -70,3 +84,75 @@ def test_explain(golden):
 def test_explain_in_reference_mode(golden):
     images, _, _, sums = classifier()
     golden("classifier_explain_reference", portable(sc.compile([images], sums, mode="reference", name="classify").explain()))
+
+
+@pytest.fixture
+def profiled():
+    """The classifier with times that are told, not taken, on a machine of the stated default speed."""
+    with sc.config.change(deterministic=True):
+        function = classify()
+        function.prepare((2, 1, 6, 6))
+        program = function.programs[-1]
+        function.profile.making_seconds = 0.25
+        for call in range(2):
+            function.profile.note(program, 8e-4, np.array([4e-4, 2e-4, 1e-4]))
+            function.profile.note_call(function.profile.calls[-1].start, 0.0)
+            entry = function.profile.entries[0]
+            entry.call_seconds = 1e-3 * (call + 1)
+            noted = function.profile.calls[-1]
+            noted.start, noted.end, noted.program_start = call * 2e-3, call * 2e-3 + 1e-3, call * 2e-3 + 1e-4
+        yield function
+
+
+def test_a_profiled_tree(golden, profiled):
+    golden("classifier_profiled_tree", portable(sc.debugprint(profiled, file="str")))
+
+
+def test_the_table_of_a_profile(golden, profiled):
+    golden("classifier_profile", re.sub(" +", " ", portable(str(profiled.profile))))
+
+
+def test_a_profile_as_data_and_as_trace(golden, profiled):
+    golden("classifier_profile_data", portable(json.dumps(profiled.profile.as_dict(), indent=1)))
+    golden("classifier_trace", portable(json.dumps(trace_of(profiled.profile), indent=1)))
+
+
+@pytest.mark.parametrize("options", [{"id_type": "int", "print_shape": True}, {"ascii": True}, {"depth": 1, "id_type": ""},
+                                     {"print_type": True, "stop_on_name": True}], ids=["int", "ascii", "shallow", "stop"])
+def test_options_of_the_tree(golden, options, request):
+    golden(f"arithmetic_tree_{request.node.callspec.id}", sc.debugprint(arithmetic(), file="str", **options))
+
+
+def test_memory_of_a_program(golden):
+    golden("counter_memory", sc.debugprint(counter(), file="str", print_memory=True))
+    function = classify()
+    golden("classifier_before_memory", sc.debugprint(function, file="str", print_memory=True))
+    function.prepare((2, 1, 6, 6))
+    golden("classifier_after_memory", re.sub(r"at \d+ in", "at # in", sc.debugprint(function, file="str", print_memory=True)))
+
+
+def test_blocks_of_channels(golden):
+    with sc.config.change(layout="always", conv__implementation="", conv__winograd="off", deterministic=True):
+        function = blocked()
+        golden("blocks_tree", portable(sc.debugprint(function, file="str")))
+        golden("blocks_explain", portable(function.explain()))
+
+
+def test_rewrites_and_kernels(golden):
+    function = classify()
+    function.prepare((2, 1, 6, 6))
+    golden("classifier_rewrites", portable(str(function.rewrites)))
+    golden("classifier_kernels", "\n".join(function.sources()))
+
+
+def test_rewrites_of_hostile_names(golden):
+    text = portable(repr(softplus_of_hostile().rewrites))
+    assert all(line.isprintable() for line in text.split("\n"))
+    golden("hostile_rewrites", text)
+
+
+def test_an_error_at_run_time(golden):
+    for verbosity in ("low", "high"):
+        with sc.config.change(exception_verbosity=verbosity), pytest.raises(sc.errors.IndexRangeError) as caught:
+            wrong_index()
+        golden(f"error_{verbosity}", portable(str(caught.value)))

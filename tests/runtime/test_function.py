@@ -310,7 +310,7 @@ def test_profile_counts_calls_and_steps():
     (program,) = f.profile.as_dict()["programs"]
     assert program["calls"] == 3
     assert sum(row["seconds"] for row in program["steps"]) <= program["seconds"]
-    assert "summed: 3 calls" in str(f.profile)
+    assert "summed on cpu: 3 calls" in str(f.profile)
 
 
 def test_eval_compiles_once():

@@ -233,7 +233,7 @@ def test_a_function_selects_by_measuring_and_explains(folder):
     np.testing.assert_allclose(found, expected, atol=1e-4)
     text = function.explain()
     assert "(measured " in text
-    candidates = next(step["candidates"] for step in function.explain(as_dict=True)["steps"] if step["problem"])
+    candidates = next(step["candidates"] for step in function.explain(format="dict")["steps"] if step["problem"])
     taken = [each for each in candidates if each["refusal"] is None]
     assert all(each["measured"] for each in taken)
     assert min(taken, key=lambda each: each["seconds"])["chosen"]
