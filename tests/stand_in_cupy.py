@@ -2,7 +2,7 @@
 
 What is put into a stream runs when somebody waits for it, and then only what stands before: whoever forgets to order two streams
 reads what nobody has written yet.  Kernels run on the emulator.  Like CUDA it refuses allocations and waits while a stream is
-captured, and like CuPy a stream of a device that is not the current one.  `test_cupy_device.py` compares its signatures with CuPy's.
+captured, and like CuPy a stream of a device that is not the current one.  `test_cupy_device.py` compares signatures with CuPy.
 """
 from __future__ import annotations
 

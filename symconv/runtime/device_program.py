@@ -52,6 +52,8 @@ class DeviceProgram(PlannedProgram):
         self._buffers: dict[Storage, Buffer] = {}
         self._larger_workspaces: dict[int, Buffer] = {}  # of steps that were given another plan than the arena has room for
         self._is_settled = False
+        self._bound_steps: dict[int, list[Action]] = {}
+        self._bound_for: Any = None
         try:
             self._allocate()
         except DeviceMemoryError as error:
@@ -113,6 +115,7 @@ class DeviceProgram(PlannedProgram):
         storage = self.schedule.inputs[leaf]
         if self._buffers.get(storage) is not buffer:
             self._buffers[storage] = buffer
+            self._bound_steps = {}
             for stretch in (*self._stretches, self._commit):
                 stretch.forget()
 
@@ -154,6 +157,7 @@ class DeviceProgram(PlannedProgram):
         if not self._is_settled and settle(self.steps, self.schedule.target, self._try):
             self._stretches = [self._stretch(first, last) for first, last in self._runs()]
             self._commit.forget()
+            self._bound_steps = {}
         self._is_settled = True
 
     def _try(self, position: int, plan: LaunchPlan) -> None:
@@ -239,11 +243,15 @@ class DeviceProgram(PlannedProgram):
 
     def _bound(self, position: int) -> list[Action]:
         """The launches of one step, every pointer decided."""
-        step = self.steps[position]
-        plan = step.kernel
-        if not isinstance(plan, LaunchPlan):
-            raise InternalError(f"step {position} ({step.name}) has a kernel for another device")
-        return self._launches(plan, self._spans(position, step, plan))
+        if self._bound_for != self.device.setting:
+            self._bound_steps, self._bound_for = {}, self.device.setting
+        if position not in self._bound_steps:
+            step = self.steps[position]
+            plan = step.kernel
+            if not isinstance(plan, LaunchPlan):
+                raise InternalError(f"step {position} ({step.name}) has a kernel for another device")
+            self._bound_steps[position] = self._launches(plan, self._spans(position, step, plan))
+        return self._bound_steps[position]
 
     def _launches(self, plan: LaunchPlan, spans: dict[int, Span]) -> list[Action]:
         actions: list[Action] = []
