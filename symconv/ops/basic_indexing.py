@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import ArgumentError, GraphTypeError, IndexRangeError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
+from .array_module import array_module
 
 INPUT: Literal["?"] = "?"
 Bound = int | None | Literal["?"]
@@ -188,7 +189,7 @@ class Subtensor(Op):
         return (gx, *(None for _ in scalars))
 
     def reference(self, x: Array, *scalars: Array) -> tuple[Array, ...]:
-        return (np.array(x[numpy_index(self.pattern, scalars, x.shape)]),)
+        return (array_module(x).array(x[numpy_index(self.pattern, scalars, x.shape)]),)
 
     def view(self, shape: tuple[int, ...], strides: tuple[int, ...], result_shape: tuple[int, ...],
              constants: Mapping[int, Array]) -> tuple[int, tuple[int, ...]] | None:
@@ -243,7 +244,7 @@ class IncSubtensor(Op):
         return (gx, gy, *(None for _ in scalars))
 
     def reference(self, x: Array, y: Array, *scalars: Array) -> tuple[Array, ...]:
-        result = np.array(x)
+        result = array_module(x).array(x)
         index = numpy_index(self.pattern, scalars, x.shape)
         x_type, y_type = TensorType(x.dtype.name, x.shape), TensorType(y.dtype.name, y.shape)
         check_fits_region("the index", x_type, result[index].shape, y_type)

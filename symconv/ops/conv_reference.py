@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from .array_module import array_module
 from .spec import ConvSpec, output_shape
 
 Array = np.ndarray[Any, Any]
@@ -25,7 +26,7 @@ def fprop(x: Array, w: Array, spec: ConvSpec) -> Array:
     y_shape = _sizes(output_shape(x.shape, w.shape, spec))
     accumulator = dtypes.numpy_dtype(spec.accumulator(x.dtype.name))
     xg, wg = _grouped_channels(x.astype(accumulator), spec), _grouped_filters(w.astype(accumulator), spec)
-    yg = _grouped_channels(np.zeros(y_shape, accumulator), spec)
+    yg = _grouped_channels(array_module(x).zeros(y_shape, accumulator), spec)
     for tap, reached, outputs in _taps(x.shape, w.shape, y_shape, spec):
         yg[outputs] += (wg[tap] @ _flat(xg[reached])).reshape(yg[outputs].shape)
     return yg.reshape(y_shape).astype(x.dtype)
@@ -35,7 +36,7 @@ def dgrad(y: Array, w: Array, x_shape: tuple[int, ...], spec: ConvSpec) -> Array
     """The image-shaped adjoint of `fprop`: y (N, K, *spatial) and w give an array of `x_shape`."""
     accumulator = dtypes.numpy_dtype(spec.accumulator(y.dtype.name))
     yg, wg = _grouped_channels(y.astype(accumulator), spec), _grouped_filters(w.astype(accumulator), spec)
-    xg = _grouped_channels(np.zeros(x_shape, accumulator), spec)
+    xg = _grouped_channels(array_module(y).zeros(x_shape, accumulator), spec)
     for tap, reached, outputs in _taps(x_shape, w.shape, y.shape, spec):
         xg[reached] += (np.swapaxes(wg[tap], 1, 2) @ _flat(yg[outputs])).reshape(xg[reached].shape)
     return xg.reshape(x_shape).astype(y.dtype)
@@ -45,7 +46,7 @@ def wgrad(x: Array, y: Array, w_shape: tuple[int, ...], spec: ConvSpec) -> Array
     """The filter-shaped adjoint of `fprop`: x and y (N, K, *spatial) give an array of `w_shape`."""
     accumulator = dtypes.numpy_dtype(spec.accumulator(x.dtype.name))
     xg, yg = _grouped_channels(x.astype(accumulator), spec), _grouped_channels(y.astype(accumulator), spec)
-    wg = _grouped_filters(np.zeros(w_shape, accumulator), spec)
+    wg = _grouped_filters(array_module(x).zeros(w_shape, accumulator), spec)
     for tap, reached, outputs in _taps(x.shape, w_shape, y.shape, spec):
         ys, xs = np.moveaxis(yg[outputs], 0, 2), np.moveaxis(xg[reached], 0, 2)
         wg[tap] += _flat(ys, 2) @ np.swapaxes(_flat(xs, 2), 1, 2)

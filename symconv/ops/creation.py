@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from .. import dtypes
 from ..config import config
 from ..errors import ArgumentError, GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Constant, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
+from .array_module import array_module
 from .constants import as_variable, constant
 from .elementwise import eq, where
 from .promotion import common_dtype
@@ -58,7 +57,7 @@ class ARange(Op):
 
     def reference(self, start: Array, stop: Array, step: Array) -> tuple[Array, ...]:
         length = arange_length(start.item(), stop.item(), step.item())
-        return ((start + np.arange(length).astype(self.wide) * step).astype(dtypes.numpy_dtype(self.dtype)),)
+        return ((start + array_module(start).arange(length).astype(self.wide) * step).astype(dtypes.numpy_dtype(self.dtype)),)
 
 
 def arange_length(start: float, stop: float, step: float) -> int:
@@ -134,7 +133,7 @@ class Eye(Op):
 
     def reference(self, n: Array, m: Array, k: Array) -> tuple[Array, ...]:
         rows, columns = _checked_eye(n.item(), m.item())
-        return (np.eye(rows, columns, k.item(), dtype=dtypes.numpy_dtype(self.dtype)),)
+        return (array_module(n).eye(rows, columns, k.item(), dtype=dtypes.numpy_dtype(self.dtype)),)
 
 
 def _checked_eye(n: int, m: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import GraphTypeError, InternalError, explain_error
 from ..graph import Apply, Op, TensorType, Variable
 from ..graph.node import Array
+from .array_module import array_module
 from .broadcasting import broadcast_types
 from .scalar import ScalarProgram
 
@@ -40,7 +41,9 @@ class FusedElementwise(Op):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """The program step by step with NumPy."""
         shape = np.broadcast_shapes(*(array.shape for array in inputs))
-        return tuple(np.array(np.broadcast_to(result, shape)) for result in self.program.evaluate(*inputs))
+        package = array_module(*inputs)
+        values = map(package.asarray, self.program.evaluate(*inputs))
+        return tuple(package.array(package.broadcast_to(value, shape)) for value in values)
 
     def __str__(self) -> str:
         return f"fused{{{self.program}}}"

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import GraphTypeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
+from .array_module import add_at, array_module
 from .basic_indexing import check_fits_region, checked_index, nothing
 from .broadcasting import broadcast_types
 from .elementwise import eq, where
@@ -35,7 +36,7 @@ def _positions(x: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
         size = x.shape[axis]
         wrong = index[(index < -size) | (index >= size)]
         if wrong.size:
-            checked_index(int(wrong.flat[0]), axis, size)
+            checked_index(int(wrong.ravel()[0]), axis, size)
     return tuple(np.broadcast_arrays(*(np.where(index < 0, index + x.shape[axis], index)
                                        for axis, index in enumerate(indices))))
 
@@ -63,7 +64,7 @@ class Gather(Op):
 
     def reference(self, x: Array, *indices: Array) -> tuple[Array, ...]:
         _indexed_shape(self.n_index_axes, _type(x), [_type(index) for index in indices])
-        return (np.array(x[_positions(x, indices)]),)
+        return (array_module(x).array(x[_positions(x, indices)]),)
 
     def __str__(self) -> str:
         return f"Gather{{{self.n_index_axes}}}"
@@ -83,7 +84,8 @@ class _Scatter(Op):
         """A copy of x, the positions, and y broadcast to I + R."""
         region = _indexed_shape(self.n_index_axes, _type(x), [_type(index) for index in indices])
         check_fits_region("the index", _type(x), region, _type(y))
-        return np.array(x, order="C"), _positions(x, indices), np.broadcast_to(y, _type(x).with_shape(region).static_shape)
+        copy = array_module(x).array(x, order="C")
+        return copy, _positions(x, indices), np.broadcast_to(y, _type(x).with_shape(region).static_shape)
 
     def __str__(self) -> str:
         return f"{self.name}{{{self.n_index_axes}}}"
@@ -111,7 +113,7 @@ class ScatterAdd(_Scatter):
 
     def reference(self, x: Array, y: Array, *indices: Array) -> tuple[Array, ...]:
         result, positions, values = self._start(x, y, indices)
-        np.add.at(result, positions, np.ascontiguousarray(values))  # NumPy 2.4 misreads values that it must broadcast
+        add_at(result, positions, values)
         return (result,)
 
 
@@ -153,7 +155,7 @@ class ScatterSet(_Scatter):
         result, positions, values = self._start(x, y, indices)
         flat = np.ravel_multi_index(tuple(np.ravel(each) for each in positions), x.shape[:self.n_index_axes])
         blocks = result.reshape(int(np.prod(x.shape[:self.n_index_axes])), -1) if result.size else result
-        last = {int(place): number for number, place in enumerate(flat)}
-        if result.size and last:
-            blocks[list(last)] = values.reshape(len(flat), -1)[list(last.values())]
+        if result.size and flat.size:
+            places, from_end = np.unique(flat[::-1], return_index=True)
+            blocks[places] = values.reshape(len(flat), -1)[len(flat) - 1 - from_end]
         return (result,)

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..errors import GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
@@ -52,7 +50,7 @@ class MatMul(Op):
         """np.matmul."""
         working = dtypes.accumulator(a.dtype.name) if dtypes.is_float(a.dtype.name) else a.dtype.name
         wide = [array.astype(dtypes.numpy_dtype(working), copy=False) for array in (a, b)]
-        return (np.matmul(*wide).astype(a.dtype, copy=False),)
+        return ((wide[0] @ wide[1]).astype(a.dtype, copy=False),)
 
     def __str__(self) -> str:
         return "matmul"

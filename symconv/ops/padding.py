@@ -50,7 +50,7 @@ class Pad(Op):
 
     def reference(self, x: Array, value: Array) -> tuple[Array, ...]:
         widths = list(zip(self.before, self.after, strict=True))
-        return (np.pad(x, widths, constant_values=value.item()) if widths else np.array(x),)
+        return (np.pad(x, widths, constant_values=value.item()) if widths else x.copy(),)
 
     def __str__(self) -> str:
         return f"Pad{{{self.before}, {self.after}}}"

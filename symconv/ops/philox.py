@@ -34,12 +34,12 @@ def philox4x32(counter: tuple[Array, Array, Array, Array], key: tuple[int, int])
     return c0, c1, c2, c3
 
 
-def philox_words(key: int, first: int, blocks: int) -> Array:
-    """The words [blocks, 4] of consecutive counters `first`, `first + 1`, … (64 bits, wrapping), as uint32.
+def philox_words(key: int, first: int, blocks: int, package: Any = np) -> Array:
+    """The words [blocks, 4] of consecutive counters `first`, `first + 1`, … (64 bits, wrapping), as uint32 arrays of `package`.
 
     Key and counter enter with their low halves first; the upper half of the 128-bit counter is 0.
     """
-    counters = np.uint64(first) + np.arange(blocks, dtype=np.uint64)
-    zero = np.zeros(blocks, np.uint64)
+    counters = np.uint64(first) + package.arange(blocks, dtype=np.uint64)
+    zero = package.zeros(blocks, np.uint64)
     words = philox4x32((counters & _LOW, counters >> _HALF, zero, zero), (key & 0xFFFFFFFF, key >> 32))
     return np.stack(words, axis=1).astype(np.uint32)

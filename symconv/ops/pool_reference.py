@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes
+from .array_module import add_at, array_module
 from .pool_shape import window_counts, window_positions
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def _offsets(pool: Pool, image: tuple[int, ...]) -> Iterator[tuple[Any, Array]]:
+def _offsets(pool: Pool, image: tuple[int, ...], package: Any) -> Iterator[tuple[Any, Array]]:
     """For each element of the window, in row-major order: an index of its image positions, for all windows at once, and
-    whether they lie in the image, [windows along axis 1, axis 2, …]. Positions outside are given as 0."""
+    whether they lie in the image, [windows along axis 1, axis 2, …], as arrays of `package`. Positions outside are given as 0."""
     axes = [window_positions(size, window, stride, low, count) for size, window, stride, low, count
             in zip(image, pool.window, pool.stride, pool.pad_lo, _counts(pool, image), strict=True)]
     for offset in product(*map(range, pool.window)):
         places = _grid([positions[k] for k, (positions, _) in zip(offset, axes, strict=True)])
         inside = _grid([inside[k] for k, (_, inside) in zip(offset, axes, strict=True)])
-        yield (..., *places), reduce(np.logical_and, inside)
+        yield (..., *map(package.asarray, places)), package.asarray(reduce(np.logical_and, inside))
 
 
 def _grid(rows: Sequence[Array]) -> tuple[Array, ...]:
@@ -42,9 +43,10 @@ def winners(pool: Pool, x: Array) -> Array:
     """Position of the first maximum of every window in the flattened image, [batch…, windows…]."""
     image = x.shape[x.ndim - pool.rank:]
     shape = x.shape[:x.ndim - pool.rank] + _counts(pool, image)
-    numbers = np.arange(math.prod(image)).reshape(image)
-    winner, best = np.full(shape, -1), np.zeros(shape, x.dtype)
-    for places, inside in _offsets(pool, image):
+    package = array_module(x)
+    numbers = package.arange(math.prod(image)).reshape(image)
+    winner, best = package.full(shape, -1), package.zeros(shape, x.dtype)
+    for places, inside in _offsets(pool, image, package):
         candidate = x[places]
         larger = candidate > best
         if dtypes.is_float(x.dtype.name):
@@ -70,8 +72,9 @@ def gather_winners(pool: Pool, x: Array, v: Array) -> Array:
 def scatter_winners(pool: Pool, x: Array, gz: Array) -> Array:
     """gz added up where the first maxima of the windows of x lie."""
     winner = _flat(pool, winners(pool, x))
-    total = np.zeros(_flat(pool, x).shape, dtypes.accumulator(x.dtype.name))
-    np.add.at(total, (np.arange(len(winner))[:, None], winner), _flat(pool, gz).astype(total.dtype))
+    package = array_module(x)
+    total = package.zeros(_flat(pool, x).shape, dtypes.accumulator(x.dtype.name))
+    add_at(total, (package.arange(len(winner))[:, None], winner), _flat(pool, gz).astype(total.dtype))
     return total.reshape(x.shape).astype(x.dtype)
 
 
@@ -91,11 +94,12 @@ def window_averages(pool: Pool, x: Array) -> Array:
     lead = x.ndim - pool.rank
     image = x.shape[lead:]
     accumulator = np.dtype(dtypes.accumulator(x.dtype.name))
-    total: Array = np.zeros(x.shape[:lead] + _counts(pool, image), accumulator)
-    for places, inside in _offsets(pool, image):
+    package = array_module(x)
+    total: Array = package.zeros(x.shape[:lead] + _counts(pool, image), accumulator)
+    for places, inside in _offsets(pool, image, package):
         total += np.where(inside, x[places].astype(accumulator), accumulator.type(0))
     if pool.mode != "sum":
-        total = total / _divisor(pool, image).astype(accumulator)
+        total = total / package.asarray(_divisor(pool, image).astype(accumulator))
     return total.astype(x.dtype)
 
 
@@ -103,10 +107,10 @@ def spread_averages(pool: Pool, gz: Array, shape: tuple[int, ...]) -> Array:
     """The adjoint of `window_averages` for images of this shape."""
     image = shape[len(shape) - pool.rank:]
     accumulator = np.dtype(dtypes.accumulator(gz.dtype.name))
-    share = gz.astype(accumulator)
+    package, share = array_module(gz), gz.astype(accumulator)
     if pool.mode != "sum":
-        share = share / _divisor(pool, image).astype(accumulator)
-    total = np.zeros(shape, accumulator)
-    for places, inside in _offsets(pool, image):
-        np.add.at(total, places, np.where(inside, share, accumulator.type(0)))
+        share = share / package.asarray(_divisor(pool, image).astype(accumulator))
+    total = package.zeros(shape, accumulator)
+    for places, inside in _offsets(pool, image, package):
+        add_at(total, places, np.where(inside, share, accumulator.type(0)))
     return total.astype(gz.dtype)

@@ -23,6 +23,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import ArgumentError, GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
+from .array_module import array_module
 from .constants import constant
 from .elementwise import cast
 from .philox import philox_words
@@ -74,7 +75,7 @@ class Random(Op):
     def reference(self, state: Array, shape: Array) -> tuple[Array, ...]:
         sizes = tuple(int(size) for size in shape)
         count = int(np.prod(sizes, dtype=np.int64))
-        words = philox_words(int(state[0]), int(state[1]), -(-count // self.per_block))
+        words = philox_words(int(state[0]), int(state[1]), -(-count // self.per_block), array_module(state))
         if self.per_block == 2:
             wide = words.astype(np.uint64)
             words = wide[:, 0::2] | (wide[:, 1::2] << np.uint64(32))

@@ -16,6 +16,7 @@ from .. import dtypes
 from ..errors import GraphTypeError, InternalError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
+from .array_module import as_array
 from .axes import normalize_axes, normalize_axis
 from .broadcasting import broadcast_types
 from .constants import as_variable
@@ -69,7 +70,7 @@ class Reduce(Op):
         check_not_empty(self.kind, array.shape, self.axes)
         options = {} if self.kind not in ("sum", "prod") else {"dtype": dtypes.numpy_dtype(self._accumulator())}
         result = REDUCTIONS[self.kind](array, axis=self.axes, keepdims=self.keepdims, **options)
-        return (np.asarray(result).astype(dtypes.numpy_dtype(self.dtype), copy=False),)
+        return (as_array(result).astype(dtypes.numpy_dtype(self.dtype), copy=False),)
 
     def _prologue_values(self, inputs: Sequence[Array]) -> Array:
         assert self.prologue is not None
@@ -110,7 +111,7 @@ class ArgReduce(Op):
         check_not_empty(self.kind, x.shape, (self.axis,))
         wide = x.astype(np.float32) if x.dtype.name == "bfloat16" else x
         search = np.argmax if self.kind == "argmax" else np.argmin
-        return (np.asarray(search(wide, axis=self.axis), dtype=np.int64),)
+        return (as_array(search(wide, axis=self.axis)).astype(np.int64, copy=False),)
 
     def __str__(self) -> str:
         return f"{self.kind}{{axis={self.axis}}}"

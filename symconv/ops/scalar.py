@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import InternalError
+from .array_module import as_array, erf
 
 Array = np.ndarray[Any, Any]
 
@@ -46,7 +47,7 @@ def _softplus(x: Array) -> Array:
 
 
 def _relu(x: Array) -> Array:
-    return np.where(x <= 0, np.zeros((), x.dtype), x)
+    return np.where(x <= 0, x.dtype.type(0), x)
 
 
 def _floor_div(a: Array, b: Array) -> Array:
@@ -71,10 +72,8 @@ def _integer_pow(a: Array, b: Array) -> Array:
 
 
 def _masked_mul(a: Array, b: Array) -> Array:
-    return np.where((a == 0) | (b == 0), np.zeros((), a.dtype), a * b)
+    return np.where((a == 0) | (b == 0), a.dtype.type(0), a * b)
 
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 _ROWS = (
     ScalarOp("add", 2, "iuf", "same", np.add, "+", True),
@@ -122,7 +121,7 @@ _ROWS = (
     ScalarOp("sinh", 1, "f", "same", np.sinh),
     ScalarOp("cosh", 1, "f", "same", np.cosh),
     ScalarOp("tanh", 1, "f", "same", np.tanh),
-    ScalarOp("erf", 1, "f", "same", _erf),
+    ScalarOp("erf", 1, "f", "same", erf),
     ScalarOp("sigmoid", 1, "f", "same", _sigmoid),
     ScalarOp("softplus", 1, "f", "same", _softplus),
     ScalarOp("relu", 1, "iuf", "same", _relu),
@@ -155,11 +154,13 @@ def evaluate_scalar(name: str, arguments: tuple[Array, ...], dtype: str) -> Arra
     with np.errstate(all="ignore"):
         wide = [_widened(argument) for argument in arguments]
         result = SCALAR_OPS[name].numpy(*wide)
-        return np.asarray(result).astype(dtypes.numpy_dtype(dtype), copy=False)
+        return as_array(result).astype(dtypes.numpy_dtype(dtype), copy=False)
 
 
 def _widened(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype.name in ("float16", "bfloat16") else array
+    """In float32 where it is narrower; an array of NumPy without axes as a scalar, which arrays of any package work with."""
+    wide = array.astype(np.float32) if array.dtype.name in ("float16", "bfloat16") else array
+    return wide[()] if isinstance(wide, np.ndarray) and wide.ndim == 0 else wide
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import GraphTypeError, ShapeError, explain_error
 from ..graph import Apply, Op, TensorType, Variable, apply_op
 from ..graph.node import Array
+from .array_module import array_module
 from .constants import as_variable
 from .shape_rules import StaticShape, check_broadcasts_to, reshaped, reshaped_strides, shape_text
 
@@ -32,7 +33,7 @@ class Shape(Op):
         return (None,)
 
     def reference(self, x: Array) -> tuple[Array, ...]:
-        return (np.array(x.shape, dtype=np.int64),)
+        return (array_module(x).array(x.shape, dtype=np.int64),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class MakeVector(Op):
         return (None,) * len(apply.inputs)
 
     def reference(self, *scalars: Array) -> tuple[Array, ...]:
-        return (np.array([int(scalar) for scalar in scalars], dtype=np.int64),)
+        return (array_module(*scalars).array([int(scalar) for scalar in scalars], dtype=np.int64),)
 
 
 def _check_shape_input(what: str, ndim: int, shape: TensorType) -> None:
@@ -187,7 +188,7 @@ class BroadcastTo(Op):
 
     def reference(self, x: Array, shape: Array) -> tuple[Array, ...]:
         (result,) = self.infer_bound([TensorType(x.dtype.name, x.shape)], {1: shape})
-        return (np.array(np.broadcast_to(x, result.static_shape), order="C"),)
+        return (array_module(x).array(np.broadcast_to(x, result.static_shape), order="C"),)
 
     def view(self, shape: tuple[int, ...], strides: tuple[int, ...], result_shape: tuple[int, ...],
              constants: Mapping[int, Array]) -> tuple[int, tuple[int, ...]] | None:
