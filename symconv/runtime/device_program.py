@@ -18,18 +18,19 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan, parts_of, workspace_part
+from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan, workspace_part
 from ..config import config
-from ..errors import BackendError, IndexRangeError, InternalError, explain_error
+from ..errors import BackendError, InternalError, explain_error
 from ..graph import Apply, FunctionGraph, Variable
 from .devices.find import ALIGNMENT
 from .devices.interface import Action, Buffer, Device, DeviceMemoryError, Span
 from .interpret import act, check_results
-from .launching import Stretch
+from .launching import Stretch, plan_actions
 from .memory import MemoryPlan
 from .outputs import output_maker
 from .planned import PlannedProgram
 from .prepare import place_kept
+from .run_errors import telling
 from .schedule import Schedule
 from .settling import settle
 from .staging import Staging
@@ -169,7 +170,7 @@ class DeviceProgram(PlannedProgram):
         spans = self._spans(position, step, plan)
         if step.writes[0].storage.home.kind == "shared":
             spans[0] = replace(Span.whole(self.device.allocate(step.writes[0].storage.nbytes)), is_written=False)
-        self.device.run(self._launches(plan, spans))
+        self.device.run(plan_actions(self.device, plan, spans))
 
     @property
     def _mark(self) -> Action:
@@ -250,18 +251,8 @@ class DeviceProgram(PlannedProgram):
             plan = step.kernel
             if not isinstance(plan, LaunchPlan):
                 raise InternalError(f"step {position} ({step.name}) has a kernel for another device")
-            self._bound_steps[position] = self._launches(plan, self._spans(position, step, plan))
+            self._bound_steps[position] = plan_actions(self.device, plan, self._spans(position, step, plan))
         return self._bound_steps[position]
-
-    def _launches(self, plan: LaunchPlan, spans: dict[int, Span]) -> list[Action]:
-        actions: list[Action] = []
-        for launch in plan.launches:
-            zeroed = [number for number in launch.zeroed if number != ERROR_FLAG]
-            actions += [self.device.clearing(spans[number]) for number in zeroed]
-            spans.update({number: replace(spans[number], is_written=True) for number in zeroed})
-            actions.append(self.device.bind(launch, [spans[number] for number in launch.buffers]))
-            spans.update({number: replace(spans[number], is_written=True) for number in parts_of(plan, launch.buffers)})
-        return actions
 
     def _spans(self, position: int, step: Step, plan: LaunchPlan) -> dict[int, Span]:
         """What a step's launches may touch, by the numbers of their buffers."""
@@ -308,16 +299,14 @@ class DeviceProgram(PlannedProgram):
         """The op's reference on the device's arrays; a copy where the step has no op."""
         with self.device.here():
             arrays, targets = [self.array(place) for place in step.reads], [self.array(place) for place in step.writes]
-            results = arrays[:1] if step.node is None else self._results_of(step.node, arrays)
+            results = arrays[:1] if step.node is None else self._results_of(step, step.node, arrays)
             for target, result in zip(targets, results, strict=True):
                 target[...] = result
 
-    def _results_of(self, node: Apply, arrays: Sequence[Any]) -> Sequence[Any]:
+    def _results_of(self, step: Step, node: Apply, arrays: Sequence[Any]) -> Sequence[Any]:
         act(node, arrays)
-        try:
+        with telling(step):
             results = self._reference_results(node, arrays)
-        except IndexError as error:
-            raise IndexRangeError(explain_error(str(error), where=node.source)) from None
         check_results(node, results)
         return results
 

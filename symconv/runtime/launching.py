@@ -3,10 +3,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from .devices.interface import Action, Device
+from ..codegen.cuda.kernel import ERROR_FLAG, LaunchPlan, parts_of
+from .devices.interface import Action, Device, Span
 
 logger = logging.getLogger("symconv")
+
+
+def plan_actions(device: Device, plan: LaunchPlan, spans: dict[int, Span]) -> list[Action]:
+    """The launches of a plan with the fills that they want; `spans` say what its buffers' numbers mean (it is changed)."""
+    actions: list[Action] = []
+    for launch in plan.launches:
+        zeroed = [number for number in launch.zeroed if number != ERROR_FLAG]
+        actions += [device.clearing(spans[number]) for number in zeroed]
+        spans.update({number: replace(spans[number], is_written=True) for number in zeroed})
+        actions.append(device.bind(launch, [spans[number] for number in launch.buffers]))
+        spans.update({number: replace(spans[number], is_written=True) for number in parts_of(plan, launch.buffers)})
+    return actions
 
 
 class Stretch:

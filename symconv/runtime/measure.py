@@ -2,9 +2,9 @@
 
 Each candidate runs as it would in a program, in one C call: the copies of inputs whose strides it does not take, the steps that
 bring inputs into another form, its kernel.  What only depends on state that the function does not update is not counted.  An
-answer holds for one problem (with its strides), one machine, compiler, number of threads and version of symconv (and of the files
-that generate kernels), and for these candidates; nothing is timed twice for it, in this process or another.  Kernels load without
-asking for alignment, so addresses are not part of a problem.
+answer holds for one problem (with its strides), one machine (or device and its software), compiler, number of threads and version
+of symconv (and of the files that generate kernels), and for these candidates; nothing is timed twice for it, in this process or
+another.  Kernels load without asking for alignment, so addresses are not part of a problem.
 """
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import dtypes
 from ..codegen.driver import CompiledProgram, Reference
 from ..codegen.elementwise import copy_kernel
-from ..codegen.implementation import AnyImplementation
+from ..codegen.implementation import AnyImplementation, RefusedError
 from ..codegen.kernel import Kernel, Operand, Problem
 from ..codegen.notes import MEASURED, machine_facts, read_note, write_note
 from ..codegen.toolchain import build
@@ -41,7 +41,7 @@ _ROUNDS = (3, 40)
 _SAMPLE_SECONDS = 50e-6  # a shorter kernel is called several times for one sample
 _MUCH_SLOWER = 3.0
 _ALIGNMENT = 64
-_known: dict[Any, dict[str, float]] = {}
+_known: dict[Any, Times] = {}
 _lock = threading.RLock()
 
 
@@ -54,8 +54,26 @@ class Entrant:
     copied: tuple[int, ...]
 
 
-def measured_seconds(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> dict[str, float]:
+class Run(Protocol):
+    """One candidate with memory of its own, ready to be called."""
+
+    def warm(self) -> float:
+        """Make what is made once, run twice; the seconds of the second run."""
+        ...
+
+    def seconds(self, times: int) -> float:
+        """The mean of so many calls in a row."""
+        ...
+
+
+Times = dict[str, float | str]
+"""By the candidates' names their median seconds, or why one could not be timed."""
+
+
+def measured_seconds(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> Times:
     """The median seconds of each entrant by its name; `still` are the inputs made of state that the function does not update.
+
+    One that fails when it runs on a device (cuDNN may refuse a plan that it has built) has the reason in its place.
 
     Raises:
         MemoryError: the arrays of the problem cannot be held once more.
@@ -87,11 +105,10 @@ def _operand_text(operand: Operand) -> str:
     return f"{operand.dtype}[{','.join(map(str, operand.shape))}]{strides}"
 
 
-def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> dict[str, float]:
+def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> Times:
     names = [each.implementation.name for each in entrants]
-    facts = {**machine_facts(), "kernels": _kernels_digest(), "problem": problem_text(asked),
-             "operation": hashlib.sha256(repr(asked.op).encode()).hexdigest(),
-             "threads": str(target.threads), "vectors": str(target.vector_bytes), "candidates": ", ".join(names),
+    facts = {**_facts(target), "problem": problem_text(asked),
+             "operation": hashlib.sha256(repr(asked.op).encode()).hexdigest(), "candidates": ", ".join(names),
              "state": ", ".join(f"i{position}" for position in sorted(still)) or "none"}
     noted: Any = read_note(MEASURED, facts)
     if _is_answer(noted, names):
@@ -102,12 +119,25 @@ def _noted_or_timed(asked: Problem, entrants: Sequence[Entrant], target: Target,
     start = time.perf_counter()
     found = time_entrants(asked, entrants, target, still)
     log.info("measured %s in %.2f s: %s", facts["problem"], time.perf_counter() - start,
-             ", ".join(f"{name} {seconds * 1e3:.4g} ms" for name, seconds in found.items()))
+             ", ".join(f"{name} {_seconds_text(seconds)}" for name, seconds in found.items()))
     try:
         write_note(MEASURED, facts, found)
     except OSError as error:
         log.warning("the times of %s are measured again by the next process: they cannot be kept (%s)", facts["problem"], error)
     return found
+
+
+def _facts(target: Target) -> dict[str, str]:
+    """What times depend on beside the problem."""
+    if target.device != "cpu":
+        from .measure_device import device_facts
+
+        return device_facts(target)
+    return {**machine_facts(), "kernels": _kernels_digest(), "threads": str(target.threads), "vectors": str(target.vector_bytes)}
+
+
+def _seconds_text(seconds: float | str) -> str:
+    return seconds if isinstance(seconds, str) else f"{seconds * 1e3:.4g} ms"
 
 
 @lru_cache(maxsize=1)
@@ -123,14 +153,14 @@ def _kernels_digest() -> str:
 
 def _is_answer(values: Any, names: Sequence[str]) -> bool:
     return (isinstance(values, dict) and set(values) == set(names)
-            and all(isinstance(each, float) and math.isfinite(each) and each > 0 for each in values.values()))
+            and all(isinstance(each, str) or (isinstance(each, float) and math.isfinite(each) and each > 0)
+                    for each in values.values()))
 
 
-def time_entrants(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> dict[str, float]:
+def time_entrants(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int]) -> Times:
     """The median seconds of each; they take turns, so that what disturbs the machine meets them all."""
-    runs = [(entrant.implementation.name, _Run(asked, entrant, target, still)) for entrant in entrants]
-    first = {name: run.warm() for name, run in runs}
-    limit = _MUCH_SLOWER * min(first.values())
+    runs, first, failed = _warmed(asked, entrants, target, still)
+    limit = _MUCH_SLOWER * min(first.values(), default=0.0)
     left = [(name, run, max(1, int(_SAMPLE_SECONDS / max(first[name], 1e-7)))) for name, run in runs if first[name] <= limit]
     samples: dict[str, list[float]] = {name: [] for name, *_ in left}
     end = time.perf_counter() + _SECONDS * len(left)
@@ -139,7 +169,33 @@ def time_entrants(asked: Problem, entrants: Sequence[Entrant], target: Target, s
             break
         for name, run, times in left:
             samples[name].append(run.seconds(times))
-    return {name: float(np.median(samples[name])) if name in samples else first[name] for name in first}
+    return {**{name: float(np.median(samples[name])) if name in samples else first[name] for name in first}, **failed}
+
+
+def _warmed(asked: Problem, entrants: Sequence[Entrant], target: Target, still: frozenset[int],
+            ) -> tuple[list[tuple[str, Run]], dict[str, float], dict[str, str]]:
+    """Those that run, the seconds of a run of each, and why the others do not."""
+    runs: list[tuple[str, Run]] = []
+    first: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    for entrant in entrants:
+        name = entrant.implementation.name
+        try:
+            run = _make_run(asked, entrant, target, still)
+            first[name] = run.warm()
+        except RefusedError as error:
+            failed[name] = " ".join(str(error).split())
+            continue
+        runs.append((name, run))
+    return runs, first, failed
+
+
+def _make_run(asked: Problem, entrant: Entrant, target: Target, still: frozenset[int]) -> Run:
+    if target.device == "cpu":
+        return _Run(asked, entrant, target, still)
+    from .measure_device import DeviceRun
+
+    return DeviceRun(asked, entrant, target, still)
 
 
 class _Run:

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ..codegen.implementation import AnyImplementation
 from ..codegen.kernel import AnyKernel, Operand, Problem
@@ -14,7 +15,11 @@ from ..errors import ArgumentError, BackendError, explain_error
 from ..graph import Op
 from ..ops.convolution import Conv
 from ..target import Target
-from .measure import Entrant, measured_seconds, problem_text
+from .devices.interface import DeviceMemoryError
+from .measure import Entrant, Times, measured_seconds, problem_text
+
+if TYPE_CHECKING:
+    from .step import Step
 
 log = logging.getLogger("symconv.runtime")
 
@@ -92,12 +97,40 @@ def _fastest(asked: Problem, entrants: list[Entrant], candidates: list[Candidate
              still: frozenset[int]) -> Choice:
     """The choice among several; ties go to the one that stands first."""
     expected = {each.implementation.name: _expected(each, target, still) for each in entrants}
-    measured, why = _measured(asked, entrants, target, still)
+    found, why = _measured(asked, entrants, target, still)
+    measured = {name: seconds for name, seconds in found.items() if isinstance(seconds, float)}
+    failed = {name: f"it failed when it was timed: {reason}" for name, reason in found.items() if isinstance(reason, str)}
     seconds = measured or expected
-    best = min(entrants, key=lambda each: seconds[each.implementation.name])
-    every = [each if each.refusal is not None else replace(each, estimate=expected[each.name], measured=measured.get(each.name))
-             for each in candidates]
+    running = [each for each in entrants if each.implementation.name not in failed] or entrants
+    best, too_large = _smallest_fitting(sorted(running, key=lambda each: seconds[each.implementation.name]), target)
+    reasons = {**failed, **too_large}
+    every = [each if each.refusal is not None else replace(each, estimate=expected[each.name], measured=measured.get(each.name),
+                                                           refusal=reasons.get(each.name)) for each in candidates]
     return _choice(best, every, why)
+
+
+def _smallest_fitting(entrants: list[Entrant], target: Target) -> tuple[Entrant, dict[str, str]]:
+    """The first whose workspace a step may have, and why those before it may not; where all want more, the one with the least.
+
+    On the CPU memory is not short, and building every candidate to know its workspace takes time.
+    """
+    if target.device == "cpu" or len(entrants) == 1:
+        return entrants[0], {}
+    wanted: dict[str, int] = {}
+    for each in entrants:
+        wanted[each.implementation.name] = _workspace_bytes(each, target)
+        if wanted[each.implementation.name] <= config.workspace_bytes:
+            break
+    best = min(entrants[:len(wanted)], key=lambda each: max(wanted[each.implementation.name], config.workspace_bytes))
+    return best, {name: f"it wants {nbytes:,} bytes of workspace; config.workspace_bytes is {config.workspace_bytes:,}"
+                  for name, nbytes in wanted.items() if name != best.implementation.name}
+
+
+def _workspace_bytes(entrant: Entrant, target: Target) -> int:
+    """0 for cuDNN, which keeps to `config.dnn.workspace_bytes` by itself, and whose plans are not built for a look at them."""
+    if not entrant.implementation.is_cached:
+        return 0
+    return build_kernel(entrant.implementation, entrant.problem, target).workspace_bytes
 
 
 def _expected(entrant: Entrant, target: Target, still: frozenset[int]) -> float:
@@ -111,19 +144,19 @@ def _expected(entrant: Entrant, target: Target, still: frozenset[int]) -> float:
     return seconds
 
 
-def _measured(asked: Problem, entrants: list[Entrant], target: Target, still: frozenset[int]) -> tuple[dict[str, float], str]:
-    """Measured seconds by name; none, and why, where there are none."""
+def _measured(asked: Problem, entrants: list[Entrant], target: Target, still: frozenset[int]) -> tuple[Times, str]:
+    """Measured seconds by name (or why one could not be timed); none, and why, where there are none."""
     if config.selection != "measure":
         return {}, ""
-    if target.device != "cpu":
-        return {}, f"kernels of the device {target.device} are not timed here"
+    if target.device != "cpu" and not target.place:
+        return {}, "the device that the code is made for is not here"
     if config.deterministic:
         return {}, "config.deterministic lets no choice depend on measured times"
     if any(operand.size == 0 for operand in asked.outputs):
         return {}, "there is nothing to compute"
     try:
         return measured_seconds(asked, entrants, target, still), ""
-    except MemoryError:
+    except (MemoryError, DeviceMemoryError):
         log.warning("the candidates of %s are not timed: there is no memory for their arrays", problem_text(asked))
         return {}, "there is no memory for the candidates' arrays"
 
@@ -133,6 +166,24 @@ def expected_seconds(choice: Choice, candidate: Candidate, target: Target) -> fl
     if candidate.estimate is not None or candidate.refusal is not None or choice.implementation is None:
         return candidate.estimate
     return choice.implementation.estimate(choice.problem, target)
+
+
+def describe_choices(steps: Sequence[Step]) -> str:
+    """What was chosen for each step, and what the others would take or why they refused, as text for the log."""
+    lines = []
+    for number, step in enumerate(steps):
+        if step.choice is not None:
+            lines.append(f"{number:3} {step.choice.problem.op}: {step.choice.name}")
+            lines += [f"      {each.name}: {_standing(each)}" for each in step.choice.candidates]
+    return "\n".join(lines)
+
+
+def _standing(candidate: Candidate) -> str:
+    if candidate.refusal is not None:
+        return f"refuses, {candidate.refusal}"
+    if candidate.measured is not None:
+        return f"measured {candidate.measured * 1e3:.3g} ms"
+    return "the only one" if candidate.estimate is None else f"expected {candidate.estimate * 1e3:.3g} ms"
 
 
 def _asked(op: Op, device: str) -> tuple[AnyImplementation, ...]:
