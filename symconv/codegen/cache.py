@@ -63,12 +63,16 @@ class KernelCache:
 
     def keep(self, kind: str, name: str, text: str) -> Path:
         """Write a text file for people (a source) under the folder `kind`."""
-        path = self.writable / kind / name
+        path = self.kept(kind, name)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with self.scratch() as folder:
             (folder / name).write_text(text)
             os.replace(folder / name, path)
         return path
+
+    def kept(self, kind: str, name: str) -> Path:
+        """Where `keep` writes a file."""
+        return self.writable / kind / name
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

@@ -11,7 +11,7 @@ import logging
 import os
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,20 @@ def build_sources(sources: Sequence[str]) -> dict[str, ctypes.CDLL]:
         with ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1)) as pool:
             built = pool.map(lambda source: _compile_and_open(source, names[source], compiler, cache), missing)
             libraries.update(zip(missing, built, strict=True))
+    _show_and_keep(names, cache)
     return libraries
+
+
+def _show_and_keep(names: Mapping[str, str], cache: KernelCache) -> None:
+    """Sources for people, those of kernels from the cache too: logged at `config.debug` 4, kept with `config.keep_sources`."""
+    for source, name in names.items():
+        if config.debug >= 4:
+            log.debug("%s", source)
+        if config.keep_sources and not cache.kept(name[:2], f"{name}.c").exists():
+            try:
+                cache.keep(name[:2], f"{name}.c", source)
+            except OSError as error:
+                log.warning("a generated source cannot be kept: %s", error)
 
 
 def _entry_name(source: str, compiler: Compiler) -> str:
@@ -98,8 +111,6 @@ def _open(name: str, path: Path) -> ctypes.CDLL:
 
 
 def _compile_and_open(source: str, name: str, compiler: Compiler, cache: KernelCache) -> ctypes.CDLL:
-    if config.debug >= 4:
-        log.debug("%s", source)
     with cache.scratch() as folder:
         text, result = folder / "kernel.c", folder / "kernel.so"
         try:
@@ -109,8 +120,6 @@ def _compile_and_open(source: str, name: str, compiler: Compiler, cache: KernelC
             if done.returncode != 0:
                 raise _compile_error(source, name, compiler, cache, done.stderr)
             path = cache.store(name, result)
-            if config.keep_sources:
-                cache.keep(name[:2], f"{name}.c", source)
         except OSError as error:
             raise BackendError(explain_error("a kernel could not be built", str(error),
                                              f"see to it that {cache.writable} can be written to")) from error

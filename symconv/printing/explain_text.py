@@ -41,6 +41,7 @@ def _report_lines(title: str, report: Report) -> list[str]:
     lines += _section("layout", _layout_lines(report))
     lines += _section("memory", _memory_lines(report.memory))
     lines += _section("copies in and out", _transfer_lines(report))
+    lines += _section("started on the device", [escape(each) for each in report.launching])
     lines += _section("what the bits depend on", report.notes)
     return lines + _section("machine", _machine_lines(report))
 

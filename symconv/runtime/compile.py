@@ -28,6 +28,7 @@ from .memory import ALIGNMENT, MemoryPlan, plan_memory
 from .mode import Mode, find_mode
 from .program import Program
 from .schedule import Schedule, make_schedule
+from .select import describe_choices
 from .shared import SharedVariable, check_update
 from .targets import check_cudnn_wanted, make_target
 
@@ -125,7 +126,8 @@ def _make_program(mode: Mode, target: Target, place: Device | None, graph: Funct
     with _Stage("build"):
         program = Program(rewritten, schedule, memory) if place is None else _device_program(rewritten, schedule, memory, place)
     if config.debug >= 3:
-        logger.debug("%s", program.describe())
+        logger.debug("selection\n%s", describe_choices(schedule.steps))
+        logger.debug("program\n%s", program.describe())
     return Kept(program, bound.leaves, bound.guards, log, program_order(graph, program, bound.leaves))
 
 

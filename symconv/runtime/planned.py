@@ -41,6 +41,10 @@ class PlannedProgram:
             return unknown_code_error(step, position, code)
         return step_error(IndexRangeError if step.node is None else step.node.op.run_time_error, texts[code - 1], step)
 
+    def launching(self) -> tuple[str, ...]:
+        """How its steps are started on a device, for `explain()`; empty on the CPU, where one C call runs all."""
+        return ()
+
     def describe(self) -> str:
         """The program as stable text: a line for each step, then the memory plan."""
         lines = [_describe_step(number, step) for number, step in enumerate(self.steps)]

@@ -119,7 +119,7 @@ class Report:
     """Everything about one program of a function. Without a program only `rewrites` says something.
 
     `conversions` are changes of layout, which `saved_seconds` is expected to repay; `transfers` what a call copies in and out;
-    `notes` what the bits of the results depend on.
+    `notes` what the bits of the results depend on; `launching` how a device's steps are started.
     """
 
     name: str
@@ -135,6 +135,7 @@ class Report:
     saved_seconds: float | None = None
     transfers: tuple[Transfer, ...] = ()
     notes: tuple[str, ...] = ()
+    launching: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, fit for JSON."""
@@ -159,7 +160,7 @@ def make_report(function: Function, kept: Kept | None = None) -> Report:
                   (symbolic, _rewrite_report("for these shapes", kept.log)), _memory_report(program), _machine_report(target),
                   conversions(program, target), _saved_seconds(steps),
                   transfers(program, function.device, outputs_staying(function.recipe.outputs)),
-                  determinism_notes(program, target))
+                  determinism_notes(program, target), program.launching())
 
 
 def _saved_seconds(steps: Sequence[StepReport]) -> float | None:

@@ -17,6 +17,7 @@ def report_data(report: Report) -> dict[str, Any]:
                        "saved_seconds": report.saved_seconds},
             "memory": None if report.memory is None else _memory(report.memory),
             "transfers": [asdict(each) for each in report.transfers], "notes": list(report.notes),
+            "launching": list(report.launching),
             "machine": None if report.machine is None else asdict(report.machine)}
 
 

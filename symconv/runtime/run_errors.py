@@ -9,7 +9,7 @@ from .. import dtypes
 from ..codegen.cache import current_cache
 from ..codegen.kernel import Kernel
 from ..config import config
-from ..errors import IndexRangeError, InternalError, SymconvError, explain_error
+from ..errors import IndexRangeError, InternalError, SymconvError, UserError, explain_error
 from .step import Place, Step
 
 MOST_LINES = 40
@@ -20,7 +20,11 @@ _HIGH = 'config.exception_verbosity = "high" shows the expression around it'
 
 def step_error(kind: type[SymconvError], wrong: str, step: Step, do: str = "") -> SymconvError:
     """The error of a step: what was wrong and where."""
-    text = explain_error(wrong, "\n".join(step_lines(step)), do, () if step.node is None else step.node.source)
+    lines, places = "\n".join(step_lines(step)), () if step.node is None else step.node.source
+    if "\n  found: " in wrong:  # it is explained already, but not where
+        text = explain_error(f"{wrong}\n  {lines}", do=do, where=places)
+    else:
+        text = explain_error(wrong, lines, do, places)
     return kind(limited(text + _expression(step)))
 
 
@@ -87,9 +91,11 @@ def _kept_source(step: Step) -> str:
 
 @contextmanager
 def telling(step: Step) -> Iterator[None]:
-    """Errors that a reference raises inside are told with the step: an index error as the user's, others with a note."""
+    """Errors that a reference raises inside are told with the step: the user's and index errors in their text, others in a note."""
     try:
         yield
+    except UserError as error:
+        raise step_error(type(error), str(error), step) from None
     except SymconvError:
         raise
     except IndexError as error:

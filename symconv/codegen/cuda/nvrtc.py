@@ -30,11 +30,13 @@ def compile_kernel(source: str, arch: int) -> bytes:
     options = (*_OPTIONS, f"--gpu-architecture=sm_{arch}")
     name = _entry_name(source, options, nvrtc)
     cache = current_cache()
+    if config.debug >= 4:
+        log.debug("%s", source)
+    if config.keep_sources:
+        cache.keep(name[:2], f"{name}.cu", source)
     found = cache.find(name, ".cubin")
     if found is not None:
         return found.read_bytes()
-    if config.debug >= 4:
-        log.debug("%s", source)
     try:
         cubin, _ = nvrtc.compile(source, {DEVICE_HEADER: header(DEVICE_HEADER)}, options)
     except BackendError as error:
@@ -44,8 +46,6 @@ def compile_kernel(source: str, arch: int) -> bytes:
         built = folder / "kernel.cubin"
         built.write_bytes(cubin)
         cache.store(name, built, ".cubin")
-    if config.keep_sources:
-        cache.keep(name[:2], f"{name}.cu", source)
     return cubin
 
 
