@@ -16,7 +16,9 @@ from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..scalar_printer import load, storage_type, stored
+from .conv_depthwise import DEPTHWISE
 from .conv_epilogue import cuda_epilogue
+from .conv_small import SMALL
 from .conv_tensor import ConvTensor
 from .conv_tensor_wgrad import ConvTensorFilters
 from .kernel import WORKSPACE, CudaImplementation, CudaKernel, LaunchPlan, Scalar
@@ -144,4 +146,5 @@ def _source(problem: Problem, splits: int) -> str:
         total=stored(conv.dtype, "sum"))
 
 
-IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Conv: (ConvTensor(), ConvTensorFilters(), ConvImplicitGemm())}
+IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {
+    Conv: (*DEPTHWISE, *SMALL, ConvTensor(), ConvTensorFilters(), ConvImplicitGemm())}
