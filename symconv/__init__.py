@@ -28,6 +28,7 @@ from .runtime.verify_grad import verify_grad
 if _TYPE_CHECKING:
     from .printing.dot import to_dot
     from .printing.draw import draw
+    from .printing.html_export import to_html
     from .printing.json_graph import to_json
     from .printing.networkx_graph import to_networkx
     from .runtime.memory_check import check_memory
@@ -39,12 +40,12 @@ __version__ = VERSION
 __all__ = ["Assert", "BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Print", "Rop", "SharedVariable",
            "SymconvError", "TensorType", "UserError", "Variable", "check_memory", "clone", "compile", "config", "debugprint",
            "draw", "errors", "function", "grad", "load", "name_scope", "optimizers", "pprint", "rewrite_graph", "shared",
-           "tensor", "to_dot", "to_json", "to_networkx", "verify_grad"]
+           "tensor", "to_dot", "to_html", "to_json", "to_networkx", "verify_grad"]
 
 # What many programs never use is imported when it is first asked for: importing symconv should be quick.
 _LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load": "runtime.saving",
-          "rewrite_graph": "runtime.rewrite_graph", "to_dot": "printing.dot", "to_json": "printing.json_graph",
-          "to_networkx": "printing.networkx_graph"}
+          "rewrite_graph": "runtime.rewrite_graph", "to_dot": "printing.dot", "to_html": "printing.html_export",
+          "to_json": "printing.json_graph", "to_networkx": "printing.networkx_graph"}
 
 
 def __getattr__(name: str) -> _Any:

@@ -17,11 +17,30 @@ _COLOURS = {
     "shared": ("#ffedd5", "#c2410c"),
     "constant": ("#f8fafc", "#94a3b8"),
 }
+_DARK = {
+    "convolution": ("#172f56", "#60a5fa"),
+    "pooling": ("#0f3a44", "#22d3ee"),
+    "matrix product": ("#272a5c", "#818cf8"),
+    "elementwise": ("#12391f", "#4ade80"),
+    "reduction": ("#42300f", "#fbbf24"),
+    "softmax": ("#421a47", "#e879f9"),
+    "indexing": ("#471a27", "#fb7185"),
+    "random": ("#31205c", "#a78bfa"),
+    "shape and other": ("#27303d", "#94a3b8"),
+    "input": ("#0b1220", "#e2e8f0"),
+    "shared": ("#43240f", "#fb923c"),
+    "constant": ("#1a2330", "#64748b"),
+}
 
 
 def colours(category: str) -> tuple[str, str]:
     """Fill and line colour of a category."""
     return _COLOURS[category]
+
+
+def palette() -> dict[str, dict[str, tuple[str, str]]]:
+    """Fill and line colour of every category, on light and on dark ground."""
+    return {"light": dict(_COLOURS), "dark": dict(_DARK)}
 
 
 def categories(diagram: Diagram) -> list[str]:

@@ -61,16 +61,21 @@ class DiagramEdge:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """Title, nodes (inputs before readers) and edges."""
+    """Title, nodes (inputs before readers) and edges; `things` are the Apply nodes and leaves that the nodes stand for."""
 
     title: str
     nodes: tuple[DiagramNode, ...]
     edges: tuple[DiagramEdge, ...]
+    things: tuple[Apply | Variable, ...]
 
 
 def make_diagram(obj: Any) -> Diagram:
     """The diagram of anything that `make_subject` takes."""
-    subject = make_subject(obj)
+    return diagram_of(make_subject(obj))
+
+
+def diagram_of(subject: Subject) -> Diagram:
+    """The diagram of a subject."""
     keys: dict[Apply | Variable, str] = {}
     nodes: list[DiagramNode] = []
     edges: list[DiagramEdge] = []
@@ -90,7 +95,7 @@ def make_diagram(obj: Any) -> Diagram:
             edges.append(DiagramEdge(source, keys[node], variable.index, position, str(variable.type)))
     for variable in (*subject.inputs, *subject.variables):
         leaf(variable)
-    return Diagram(subject.title, tuple(nodes), tuple(edges))
+    return Diagram(subject.title, tuple(nodes), tuple(edges), tuple(keys))
 
 
 def _leaf_node(key: str, variable: Variable, subject: Subject) -> DiagramNode:

@@ -102,6 +102,8 @@ class _Sweep:
         for old, new in replacements.items():
             self._check_type(name, old, new)
         done = self.runner.vocabulary.substitute(self.graph.results, replacements)
+        if self.runner.log.images is not None:
+            self.runner.log.images.append(done)
         for old in replacements:
             if old in done:
                 self._note(name, (old,), (done[old],))
@@ -110,6 +112,8 @@ class _Sweep:
     def _result(self) -> FunctionGraph:
         if not self.memo:
             return self.graph
+        if self.runner.log.images is not None:
+            self.runner.log.images.append(self.memo)
         return self.graph.with_results([self.memo.get(variable, variable) for variable in self.graph.results])
 
     def _record(self, old: tuple[Variable, ...], new: tuple[Variable, ...]) -> None:

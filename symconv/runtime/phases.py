@@ -4,7 +4,7 @@ A function keeps what it was made from and its last graph, not those between; re
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,10 @@ from ..target import Target
 from .bind import bind
 from .compile import flat_outputs
 from .function import Function, Kept
-from .targets import make_target
+from .targets import function_target
 
 AS_WRITTEN, BIND, PROGRAM = "as written", "bind", "program"
+_MOST_TAKEN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Snapshot:
     """The graph after a phase.
 
     `images`: what became of the variables of the snapshot before (those that changed only).  `applications` and `declined`: what
-    the phase did, and what its rules recognised but left alone.
+    the phase did, and what its rules recognised but left alone; `sweeps` what each of its sweeps put in place of what.
     """
 
     name: str
@@ -37,6 +38,51 @@ class Snapshot:
     images: Mapping[Variable, Variable]
     applications: tuple[Application, ...] = ()
     declined: tuple[Declined, ...] = ()
+    sweeps: tuple[Mapping[Variable, Variable], ...] = ()
+
+    def made_by(self) -> dict[Apply, list[int]]:
+        """For the nodes of the graph that applications put in place, the numbers of these, in order.
+
+        What one put in place another may have taken away at once, or a later sweep may have given other inputs.
+        """
+        inside = set(self.graph.nodes)
+        taking: dict[Apply, int] = {}
+        ends: dict[int, list[Apply]] = {}
+        for number, application in reversed(list(enumerate(self.applications))):
+            found: dict[Apply, None] = {}
+            for variable in application.after:
+                node = image_after(variable, self.sweeps).apply
+                if node is not None and node in inside:
+                    found[node] = None
+                elif variable.apply in taking:
+                    found.update(dict.fromkeys(ends[taking[variable.apply]]))
+            ends[number] = list(found)
+            for node in _taken_away(application, inside):
+                taking[node] = number
+        made: dict[Apply, list[int]] = {}
+        for number in sorted(ends):
+            for node in ends[number]:
+                made.setdefault(node, []).append(number)
+        return made
+
+
+def _taken_away(application: Application, inside: set[Apply]) -> Iterator[Apply]:
+    """The first few nodes of what an application replaced that are not in the graph afterwards."""
+    waiting = [variable.apply for variable in application.before]
+    met: set[Apply] = set()
+    while waiting and len(met) < _MOST_TAKEN:
+        node = waiting.pop(0)
+        if node is not None and node not in inside and node not in met:
+            met.add(node)
+            yield node
+            waiting.extend(each.apply for each in node.inputs)
+
+
+def image_after(variable: Variable, sweeps: Iterable[Mapping[Variable, Variable]]) -> Variable:
+    """What stands for a variable after some sweeps."""
+    for sweep in sweeps:
+        variable = sweep.get(variable, variable)
+    return variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +118,7 @@ def _symbolic(function: Function) -> Iterator[Snapshot]:
     graph = capture(inputs, flat_outputs(recipe.outputs), recipe.updates, recipe.givens)
     yield Snapshot(AS_WRITTEN, graph, {})
     phases = selected(SYMBOLIC, function.mode.include, function.mode.exclude)
-    yield from _run(phases, graph, make_target(function.device), function.log.fuel)
+    yield from _run(phases, graph, function_target(function.device, function.recipe.options), function.log.fuel)
 
 
 def _bound(function: Function, kept: Kept, graph: FunctionGraph) -> Iterator[Snapshot]:
@@ -81,7 +127,7 @@ def _bound(function: Function, kept: Kept, graph: FunctionGraph) -> Iterator[Sna
     bound = bind(graph, arrays)
     yield Snapshot(BIND, bound.graph, bound.variables)
     phases = selected(BOUND, function.mode.include, function.mode.exclude)
-    yield from _run(phases, bound.graph, make_target(function.device), kept.log.fuel)
+    yield from _run(phases, bound.graph, function_target(function.device, function.recipe.options), kept.log.fuel)
 
 
 def _run(phases: list[Phase], graph: FunctionGraph, target: Target, fuel: int) -> Iterator[Snapshot]:
@@ -91,7 +137,8 @@ def _run(phases: list[Phase], graph: FunctionGraph, target: Target, fuel: int) -
         known = graph
         graph = run_phase(graph, phase, target, log)
         declined = tuple(each for each in log.skips if each.phase == phase.name)
-        yield Snapshot(phase.name, graph, _chained(known, log.images), tuple(log.applications[before:]), declined)
+        yield Snapshot(phase.name, graph, _chained(known, log.images), tuple(log.applications[before:]), declined,
+                       tuple(log.images))
 
 
 def _chained(graph: FunctionGraph, sweeps: list[dict[Variable, Variable]]) -> dict[Variable, Variable]:
@@ -99,9 +146,7 @@ def _chained(graph: FunctionGraph, sweeps: list[dict[Variable, Variable]]) -> di
     found: dict[Variable, Variable] = {}
     for node in graph.nodes:
         for variable in node.outputs:
-            image = variable
-            for sweep in sweeps:
-                image = sweep.get(image, image)
+            image = image_after(variable, sweeps)
             if image is not variable:
                 found[variable] = image
     return found

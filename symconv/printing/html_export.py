@@ -1,0 +1,45 @@
+"""to_html: a graph and its compilation as a page."""
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from .html_document import make_document
+from .html_page import render_page
+
+
+def to_html(obj: Any, path: str | PathLike[str] | None = None) -> Any:
+    """A page that shows a graph: one file, which needs no network and works in every present browser.
+
+    It can be moved, zoomed and searched (by name, operation, type and file:line); name scopes (`sc.name_scope`) open and close.
+    Of a compiled function a slider shows the phases of compilation, from the expression as written to the program, with what each
+    phase made and replaced, and two more views show the steps (with times after calls with `profile=True`) and the arena over time.
+    A selected node tells its type, layout, lines of yours, rewrites, candidates with their reasons, and generated source.
+    Everything can be reached by keys; colours follow the system's light or dark.
+
+    The phases are run again for the page; the function itself is not changed.
+
+    Args:
+        obj: what `debugprint` takes.
+        path: the file to write; None: the page is returned as text.
+
+    Returns:
+        The path, or the text where there is none.
+
+    Raises:
+        GraphTypeError: `obj` is something else.
+
+    >>> import symconv as sc, symconv.tensor as T
+    >>> x = T.vector("x")
+    >>> page = sc.to_html(sc.compile([x], T.exp(x) + 1))
+    >>> page.startswith("<!doctype html>"), "http://" in page or "https://" in page
+    (True, False)
+    """
+    document = make_document(obj)
+    page = render_page(document["title"], document)
+    if path is None:
+        return page
+    target = Path(path)
+    target.write_text(page, encoding="utf-8")
+    return target
