@@ -56,7 +56,7 @@ def as_ascii(text: str) -> str:
     """The text in ASCII: the tree in bars and hyphens, other characters escaped.
 
     >>> print(as_ascii("└─ ß ···"))
-    `-- \\xdf ---
+    `- \\xdf ---
     """
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 

@@ -45,6 +45,8 @@ def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Targ
     for node in graph.nodes:
         builder.add(node)
     outputs = [builder.output(position, variable) for position, variable in enumerate(graph.outputs)]
+    for position, place in enumerate(outputs):
+        place.storage.number = position  # as the user counts them, not in the order in which they were made
     new_values = [(leaf, builder.new_value(leaf, new)) for leaf, new in graph.updates if new is not leaf]
     steps = _updates_late(prepared_first(builder.steps, builder.leaves, [leaf for leaf, _ in new_values]), new_values)
     in_place = _InPlaceUpdates(steps)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from printing.graphs import classifier, classify, counter
+from printing.graphs import blocked, classifier, classify, counter
 
 import symconv as sc
 import symconv.tensor as T
@@ -170,3 +170,89 @@ def test_transformed_weights_are_told_from_copies():
     first = function.explain(format="dict")["steps"][0]
     assert first["op"] == "an input in the form that its reader wants"
     assert first["kernel"].endswith("_weights")
+
+
+def test_formats_and_wrong_ones(prepared):
+    assert prepared.explain(format="dict")["steps"][0]["problem"] in prepared.explain(format="text")
+    with pytest.raises(ArgumentError, match="'text', 'dict', 'html'"):
+        prepared.explain(format="json")
+
+
+def test_an_input_means_the_steps_that_read_it(prepared):
+    assert [step["step"] for step in prepared.explain("any_images", format="dict")["steps"]] == [0]
+    assert prepared.explain("bias").startswith("step 0: fprop")
+
+
+def test_what_was_not_fused_is_told_at_the_convolution():
+    images, _, _, sums = classifier()
+    maps = sums.apply.inputs[0].apply.inputs[0]
+    (step, *_) = sc.compile([images], [sums, maps], name="both").explain("Conv", format="dict")["steps"]
+    assert step["fused"] == ["add"]
+    assert any(reason.startswith("fuse_into_epilogue at relu") and "is an output too" in reason for reason in step["not_fused"])
+
+
+def test_precision_is_told():
+    x = T.tensor4("x", "float32", shape=(2, 16, 20, 20))
+    weights = sc.shared(np.ones((16, 16, 3, 3), "float32"), "weights", shape=(16, 16, 3, 3))
+    with sc.config.change(conv__implementation="conv_winograd_4x4"):
+        notes = sc.compile([x], nnet.conv2d(x, weights)).explain("Conv", format="dict")["steps"][0]["notes"]
+    assert notes[0] == "sums run in float32"
+    assert "4 times" in notes[1]
+    half = T.tensor("half", "float16", shape=(4, 4))
+    assert "sums run in float32" in sc.compile([half], T.dot(half, half)).explain("MatMul")
+    count = T.tensor("count", "int32", shape=(4,))
+    assert "sums run in int64" in sc.compile([count], count.sum()).explain("sum")
+
+
+def test_determinism_is_told():
+    function = classify()
+    function.prepare((2, 1, 6, 6))
+    assert any("measured ceilings" in note for note in function.explain(format="dict")["notes"])
+    with sc.config.change(deterministic=True):
+        assert "no kernel is chosen by a measurement" in function.explain()
+    with sc.config.change(selection="measure"):
+        assert "by measured times" in function.explain()
+
+
+def test_layouts_conversions_and_what_they_cost():
+    with sc.config.change(layout="always"):
+        function = blocked()
+    layout = function.explain(format="dict")["layout"]
+    assert [(each["what"], each["layout_before"], each["layout_after"], each["nbytes"]) for each in layout["conversions"]][0] \
+        == ("images", "nchw", "nchw8c" if "nchw8c" in function.explain() else "nchw16c", 2 * 8 * 36 * 4)
+    steps = function.programs[-1].steps
+    for each in layout["conversions"]:
+        assert each["step"] is None or steps[each["step"]].node is None
+        assert all(steps[reader].node is not None or steps[reader].writes[0].storage.kind == "output" for reader in each["readers"])
+    assert isinstance(layout["saved_seconds"], float)
+    assert classify().explain(format="dict")["layout"]["conversions"] == []
+
+
+def test_memory_held_beside_the_arena():
+    memory = counter().explain(format="dict")["memory"]
+    assert memory["held_bytes"] == {"input": 24, "shared": 48, "constant": 8, "output": 48, "update": 24}
+    assert memory["peak_bytes"] == memory["arena_bytes"] + 152
+
+
+def test_copies_on_the_cpu_and_on_a_device():
+    x = T.vector("x", "float64", shape=(3,))
+    state = sc.shared(np.ones(3), "state", shape=(3,))
+    found = sc.compile([x], [x, sc.Out(x * state, on_device=True)], device="emulator").explain(format="dict")["transfers"]
+    by_name = {each["what"]: each for each in found}
+    assert by_name["x"]["nbytes"] == 24
+    assert "host to device on every call" in by_name["x"]["how"]
+    assert "stays there" in by_name["state"]["how"]
+    assert "device to host" in by_name["output 0"]["how"]
+    assert by_name["output 1"]["how"] == "stays on the device"
+    (copy,) = sc.compile([x], [x, x * 2]).explain(format="dict")["transfers"]
+    assert (copy["what"], copy["nbytes"]) == ("x", 24)
+    assert "to output 0, on every call" in copy["how"]
+    assert "copy to output 0" in sc.compile([x], [x, x * 2]).explain()
+
+
+def test_convolutions_on_blocks_tell_the_line_where_they_were_written():
+    with sc.config.change(layout="always"):
+        sources = [step["sources"] for step in blocked().explain("Conv", format="dict")["steps"]]
+    first, second = (source[0] for source in sources)
+    assert "hidden = T.nnet.relu" in first
+    assert "T.tanh(" in second

@@ -12,7 +12,7 @@ from symconv.printing import diagram, names, svg
 
 
 @pytest.mark.parametrize("module", ["names", "infix", "layout", "tree", "mathematics", "dot", "draw", "networkx_graph",
-                                    "json_graph"])
+                                    "json_graph", "terminal"])
 def test_examples_run(module):
     result = doctest.testmod(importlib.import_module(f"symconv.printing.{module}"))
     assert result.attempted > 0
