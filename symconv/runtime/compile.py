@@ -33,8 +33,10 @@ from .shared import SharedVariable, check_update
 from .targets import check_cudnn_wanted, make_target
 
 if TYPE_CHECKING:
+    from .cross_compile import CrossProgram
     from .device_program import DeviceProgram
     from .devices.interface import Device
+    from .machine_code import MachineCode
 
 Array = np.ndarray[Any, Any]
 logger = logging.getLogger("symconv")
@@ -45,7 +47,7 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
             givens: Mapping[Variable, Any] | Sequence[tuple[Variable, Any]] = (), mode: Mode | str | None = None,
             device: str | None = None, name: str | None = None, on_unused_input: str | None = None,
             allow_input_downcast: bool | None = None, no_default_updates: bool | Sequence[SharedVariable] = False,
-            profile: bool | None = None) -> Function:
+            profile: bool | None = None, target: str | None = None) -> Function:
     """Compile an expression into a function of arrays.
 
     Args:
@@ -62,6 +64,10 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
             round.
         no_default_updates: leave out the default updates of all shared variables, or of those listed.
         profile: note the time of every step in `function.profile`; None: `config.profile`.
+        target: with device="cuda", a GPU or an architecture ("H200", "sm_90") that need not be on this machine: kernels are
+            compiled and cuDNN's plans made for it, to be saved with `Function.save` and loaded where it is; the function does not
+            run here.  An architecture stands for one GPU, which the function names: sm_75 T4, 80 A100, 89 RTX 4090, 90 H200, 100
+            B200, 120 RTX 5090.
 
     Raises:
         MissingInputError, UnusedInputError, GraphTypeError, ShapeError, ArgumentError: what was given does not fit
@@ -78,7 +84,7 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
     """
     made = make_inputs(inputs, allow_input_downcast)
     options = {"mode": mode, "device": device, "name": name or _default_name(), "on_unused_input": on_unused_input,
-               "profile": config.profile if profile is None else bool(profile)}
+               "profile": config.profile if profile is None else bool(profile), "target": target}
     flat = flat_outputs(outputs)
     pairs = _all_updates(flat, updates, givens, no_default_updates)
     return compile_recipe(Recipe(tuple(made), outputs, tuple(pairs), _checked_givens(givens, made), options))
@@ -87,12 +93,16 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
 function = compile
 
 
-def compile_recipe(recipe: Recipe) -> Function:
-    """The function of a recipe: capture, verify, rewrite; programs are made when shapes are known."""
+def compile_recipe(recipe: Recipe, code: MachineCode | None = None) -> Function:
+    """The function of a recipe: capture, verify, rewrite; programs are made when shapes are known.
+
+    `code` is machine code that was saved with it, which is used where it fits.
+    """
     options = recipe.options
     _show_log()
     mode, device = find_mode(options["mode"]), options["device"] or config.device
-    target = make_target(device)
+    aim = options.get("target")
+    target = make_target(device, aim)
     outputs, structure = _flatten(recipe.outputs)
     inputs = [each.variable for each in recipe.inputs]
     with _Stage("capture"):
@@ -102,9 +112,10 @@ def compile_recipe(recipe: Recipe) -> Function:
         verify(graph, "capture")
     with _Stage("symbolic rewrites"):
         graph, log = rewrite_symbolic(graph, target, include=mode.include, exclude=mode.exclude)
-    place = find_device(device) if is_device(device) else None
-    given = (graph, recipe, structure, mode, device, options["name"], log, partial(_make_program, mode, target, place))
-    result = Function(*given) if place is None else _on_device(place, *given)
+    place = find_device(device) if is_device(device) and aim is None else None
+    build = partial(_make_program, mode, target, place, _fitting(code, target) if place is not None else None)
+    given = (graph, recipe, structure, mode, device, options["name"], log, build)
+    result = _made_function(target, aim, place, *given)
     if all(leaf.type.is_static for leaf in graph.leaves if not isinstance(leaf, SharedVariable)) and not graph.inputs:
         return result
     if all(variable.type.is_static for variable in graph.inputs) and not _has_value_shapes(graph):
@@ -112,7 +123,8 @@ def compile_recipe(recipe: Recipe) -> Function:
     return result
 
 
-def _make_program(mode: Mode, target: Target, place: Device | None, graph: FunctionGraph, arrays: dict[Variable, Array]) -> Kept:
+def _make_program(mode: Mode, target: Target, place: Device | None, code: MachineCode | None, graph: FunctionGraph,
+                  arrays: dict[Variable, Array]) -> Kept:
     """The program of a captured graph for the shapes of these arrays."""
     with _Stage("bind"):
         bound = bind(graph, arrays)
@@ -120,19 +132,57 @@ def _make_program(mode: Mode, target: Target, place: Device | None, graph: Funct
         rewritten, log = rewrite_bound(bound.graph, target, include=mode.include, exclude=mode.exclude)
     state = [new for new, old in bound.leaves.items() if isinstance(old, SharedVariable)]
     with _Stage("select and schedule"):
-        schedule = make_schedule(rewritten, state, target, mode.reference)
+        schedule = _schedule(rewritten, state, target, mode, code)
     with _Stage("plan memory"):
-        memory = plan_memory(schedule.steps, schedule.temporaries, ALIGNMENT if place is None else DEVICE_ALIGNMENT)
+        memory = plan_memory(schedule.steps, schedule.temporaries, ALIGNMENT if target.device == "cpu" else DEVICE_ALIGNMENT)
     with _Stage("build"):
-        program = Program(rewritten, schedule, memory) if place is None else _device_program(rewritten, schedule, memory, place)
+        program = _program(rewritten, schedule, memory, place)
     if config.debug >= 3:
         logger.debug("selection\n%s", describe_choices(schedule.steps))
         logger.debug("program\n%s", program.describe())
     return Kept(program, bound.leaves, bound.guards, log, program_order(graph, program, bound.leaves))
 
 
-def _on_device(place: Device, *given: Any) -> Function:
-    """A function on a device; what that needs is imported when one is first asked for."""
+def _schedule(graph: FunctionGraph, state: Sequence[Variable], target: Target, mode: Mode, code: MachineCode | None) -> Schedule:
+    """The schedule; with machine code that was saved, its plans go first and its cubins are not compiled."""
+    if code is None:
+        return make_schedule(graph, state, target, mode.reference)
+    from ..codegen.cudnn.plan_list import given_plans
+    from .machine_code import plans_by_key, use_cubins
+
+    with given_plans(plans_by_key(code)):
+        schedule = make_schedule(graph, state, target, mode.reference)
+    use_cubins(schedule.steps, code, target.arch)
+    return schedule
+
+
+def _program(graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan,
+             place: Device | None) -> Program | DeviceProgram | CrossProgram:
+    if place is not None:
+        return _device_program(graph, schedule, memory, place)
+    if schedule.target.device == "cpu":
+        return Program(graph, schedule, memory)
+    from .cross_compile import CrossProgram
+
+    return CrossProgram(graph, schedule, memory)
+
+
+def _fitting(code: MachineCode | None, target: Target) -> MachineCode | None:
+    if code is None:
+        return None
+    from .machine_code import fitting
+
+    return fitting(code, target)
+
+
+def _made_function(target: Target, aim: str | None, place: Device | None, *given: Any) -> Function:
+    """A function on the CPU, on a device, or for a GPU that is not here; what that needs is imported when first asked for."""
+    if aim is not None:
+        from .cross_compile import CrossFunction
+
+        return CrossFunction(*given, target=target, aim=aim)
+    if place is None:
+        return Function(*given)
     from .device_function import DeviceFunction
 
     return DeviceFunction(*given, place=place)

@@ -25,6 +25,7 @@ from .program import Program
 from .shared import SharedVariable
 
 if TYPE_CHECKING:
+    from .cross_compile import CrossProgram
     from .device_program import DeviceProgram
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +36,7 @@ MAX_PROGRAMS = 256
 class Kept:
     """A program with how its leaves correspond to the function's, the guards that must hold, and what rewriting noted."""
 
-    program: Program | DeviceProgram
+    program: Program | DeviceProgram | CrossProgram
     leaves: dict[Variable, Variable]
     guards: tuple[Guard, ...]
     log: Any
@@ -143,7 +144,7 @@ class Function:
         return self._shared
 
     @property
-    def programs(self) -> tuple[Program | DeviceProgram, ...]:
+    def programs(self) -> tuple[Program | DeviceProgram | CrossProgram, ...]:
         """The programs made so far, the one used last at the end."""
         return tuple(kept.program for group in self._programs.values() for kept in group)
 
@@ -264,7 +265,7 @@ class Function:
             if not group:
                 del self._programs[key]
 
-    def prepare(self, *shapes: Sequence[int]) -> Program | DeviceProgram:
+    def prepare(self, *shapes: Sequence[int]) -> Program | DeviceProgram | CrossProgram:
         """Make (or find) the program for inputs of these shapes, without running it.
 
         Only for functions whose shapes do not depend on input values; the shared variables' present shapes count.
@@ -333,7 +334,7 @@ def call_leaves(graph: FunctionGraph) -> tuple[Variable, ...]:
     return (*graph.inputs, *(leaf for leaf in graph.leaves if isinstance(leaf, SharedVariable)))
 
 
-def program_order(graph: FunctionGraph, program: Program | DeviceProgram,
+def program_order(graph: FunctionGraph, program: Program | DeviceProgram | CrossProgram,
                   leaves: dict[Variable, Variable]) -> tuple[int, ...] | None:
     """For each leaf of a program its place among a call's arrays; None where that is 0, 1, 2, … for all of them."""
     places = {leaf: place for place, leaf in enumerate(call_leaves(graph))}

@@ -17,7 +17,7 @@ from .profile_rows import live_bytes
 from .report_notes import determinism_notes, fused_parts, not_fused, precision_notes
 from .select import CUDNN, NO_CANDIDATE, Candidate, Choice, expected_seconds
 from .step import KINDS, Place, Step
-from .targets import make_target, why_not_cudnn
+from .targets import function_target, why_not_cudnn
 from .transfers import Transfer, outputs_staying, transfers
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def make_report(function: Function, kept: Kept | None = None) -> Report:
     named = tuple((variable.label, str(variable.type)) for variable in inputs)
     if kept is None:
         return Report(function.name, function.device, None, len(function.programs), named, (), (symbolic,), None)
-    target, program = make_target(function.device), kept.program
+    target, program = function_target(function.device, function.recipe.options), kept.program
     declined = (*function.log.skips, *kept.log.skips)
     steps = tuple(_step_report(number, step, program, target, declined) for number, step in enumerate(program.steps))
     return Report(function.name, function.device, program, len(function.programs), named, steps,

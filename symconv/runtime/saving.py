@@ -2,7 +2,8 @@
 
 The file is a zip archive: `function.json` has the expressions as they were given to `compile` and its options, `arrays/N.npy` the
 constants and the values of shared variables at the time of saving.  Loading compiles again (kernels come from the cache where they
-are known) and runs nothing that is in the file.
+are known) and runs nothing that is in the file.  Of a function for a GPU that need not be here, `code/N.bin` has the machine code
+(`machine_code.py`), which is used on that GPU instead of compiling.
 """
 from __future__ import annotations
 
@@ -25,8 +26,10 @@ from ..errors import ArgumentError, explain_error
 from ..graph import Variable
 from .arguments import In, Out, make_inputs
 from .compile import compile_recipe
+from .cross_compile import CrossFunction
 from .encoding import GraphWriter, Numbered, checked_array, read_graph
 from .function import Function, Recipe
+from .machine_code import MachineCode, decode_machine_code, encode_machine_code
 from .mode import Mode
 from .shared import SharedVariable, check_update
 
@@ -49,10 +52,13 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
     document["default_updates"] = _default_updates(writer)
     document["options"] = {**recipe.options, "mode": _mode(recipe.options["mode"])}
     document["graph"] = writer.rows
+    blobs: list[bytes] = []
+    if isinstance(function, CrossFunction):
+        document["machine_code"], blobs = encode_machine_code(function.machine_code())
     target = Path(path)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
         try:
-            _write(file, document, writer.arrays)
+            _write(file, document, writer.arrays, blobs)
             os.chmod(file.name, 0o666 & ~_umask())  # as any file that a program writes
             os.replace(file.name, target)
         except BaseException:
@@ -60,14 +66,18 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
             raise
 
 
-def load(path: str | os.PathLike[str], device: str | None = None) -> Function:
+def load(path: str | os.PathLike[str], device: str | None = None, machine_code: bool = True) -> Function:
     """The function of a file that `Function.save` wrote, compiled for this machine.
 
-    Its shared variables are new ones, with the values that were saved (`function.shared_variables`).  Nothing in the file is run.
+    Its shared variables are new ones, with the values that were saved (`function.shared_variables`).  Loading runs nothing that is
+    in the file.  A function that was compiled for a GPU (`compile(…, target="sm_90")`) brings machine code, which calls of it run
+    on that GPU: load such files only from those you trust, or without it.
 
     Args:
         path: the file.
         device: where to compile it for; None: as it was saved.
+        machine_code: whether to use the machine code for a GPU that the file may have; what is not for this GPU and its software is
+            compiled anew, with a warning.  False: all of it is.
 
     Raises:
         ArgumentError: the file is no saved function, is damaged, or was written by another format.
@@ -90,6 +100,7 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Function:
                 raise ArgumentError(explain_error("the file has another format", f"{document.get('format')}, written by symconv "
                                                   f"{document.get('symconv')}", f"this version reads format {FORMAT}"))
             recipe = _recipe(document, archive)
+            code = _machine_code(document, archive) if machine_code else None
     except _DAMAGED as error:
         if isinstance(error, ArgumentError):
             raise
@@ -97,7 +108,12 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Function:
                                           "save it again with Function.save")) from None
     if device is not None:
         recipe.options["device"] = device
-    return compile_recipe(recipe)
+    return compile_recipe(recipe, code)
+
+
+def _machine_code(document: Any, archive: zipfile.ZipFile) -> MachineCode | None:
+    found = document.get("machine_code")
+    return None if found is None else decode_machine_code(found, lambda number: archive.read(f"code/{number}.bin"))
 
 
 def _umask() -> int:
@@ -107,13 +123,15 @@ def _umask() -> int:
     return mask
 
 
-def _write(file: Any, document: Any, arrays: list[Any]) -> None:
+def _write(file: Any, document: Any, arrays: list[Any], blobs: list[bytes]) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_DOCUMENT, json.dumps(document))
         for number, array in enumerate(arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.ascontiguousarray(array).reshape(np.shape(array)), allow_pickle=False)
             archive.writestr(f"arrays/{number}.npy", buffer.getvalue())
+        for number, blob in enumerate(blobs):
+            archive.writestr(f"code/{number}.bin", blob)
 
 
 def _input(each: In, writer: GraphWriter) -> Any:
@@ -196,7 +214,7 @@ def _read_input(plain: Any, variables: Numbered, array: Any) -> In:
 def _read_options(plain: Any) -> dict[str, Any]:
     """The options of `compile` that a file may hold, each of its type."""
     options = {name: _text(plain[name], name) for name in ("device", "on_unused_input", "name")}
-    return {**options, "mode": _read_mode(plain["mode"]), "profile": plain["profile"] is True}
+    return {**options, "mode": _read_mode(plain["mode"]), "profile": plain["profile"] is True, "target": None}
 
 
 def _read_mode(plain: Any) -> Mode | str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from typing import Any
 
 from ..codegen.ceilings import machine_ceilings
 from ..codegen.compiler import find_compiler, missing_compiler_error, processor
@@ -67,6 +68,11 @@ def _ceilings_finder() -> Callable[[], Ceilings]:
         return known[config.deterministic]
 
     return find
+
+
+def function_target(device: str, options: Mapping[str, Any]) -> Target:
+    """The target of a function that was compiled for a device with these options."""
+    return make_target(device, options.get("target"))
 
 
 def aimed_gpu(device: str, aim: str) -> GpuFigures:

@@ -62,6 +62,12 @@ def spilled_bytes(source: str, arch: int) -> int:
     return sum(map(int, _SPILLS.findall(said)))
 
 
+def kernel_key(source: str, arch: int) -> str:
+    """What names a kernel's cubin for an architecture, whichever NVRTC makes it."""
+    parts = ("cubin", *_OPTIONS, f"sm_{arch}", header(DEVICE_HEADER), source)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
 def _entry_name(source: str, options: Sequence[str], nvrtc: Nvrtc) -> str:
     parts = ("nvrtc", *map(str, nvrtc.version), *options, header(DEVICE_HEADER), source)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

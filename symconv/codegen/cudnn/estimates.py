@@ -17,7 +17,7 @@ LAUNCH_SECONDS = 4e-6
 _BANDWIDTH = 0.8  # of the peak, that kernels reach
 _PARTS = {Kind.FPROP: 0.65, Kind.DGRAD: 0.6, Kind.WGRAD: 0.5}  # of the peak of tensor cores
 _PLAIN_PART = 0.75  # of the peak of the other cores
-_DEPTHWISE_PART = 0.25  # of the bandwidth: cuDNN has few kernels for one channel in a group
+_DEPTHWISE_PART = 0.25  # of the bandwidth, and of the plain cores: cuDNN has few kernels for one channel in a group
 _TILE = 128
 
 
@@ -30,6 +30,8 @@ def estimate(problem: ConvProblem, gpu: DeviceProperties, fusion: Fusion, requir
 
 
 def _arithmetic(problem: ConvProblem, gpu: DeviceProperties, requirements: Requirements) -> float:
+    if _is_depthwise(problem):
+        return problem.flops / (gpu.flops_per_second("float64" if problem.dtype == "float64" else "float32") * _DEPTHWISE_PART)
     on_tensor_cores = problem.dtype in ("float16", "bfloat16") or (problem.dtype == "float32" and requirements.tf32)
     part = _PARTS[problem.kind] if on_tensor_cores else _PLAIN_PART
     gemm = problem.gemm
@@ -45,8 +47,12 @@ def _memory(problem: ConvProblem, gpu: DeviceProperties, fusion: Fusion) -> floa
     result = math.prod(problem.result_shape)
     operands = sum(place == "full" for place in fusion.places())
     itemsize = problem.bytes / (math.prod(problem.x_shape) + math.prod(problem.w_shape) + math.prod(problem.y_shape))
-    part = _DEPTHWISE_PART if problem.w_shape[1] == 1 and problem.spec.groups > 1 else _BANDWIDTH
+    part = _DEPTHWISE_PART if _is_depthwise(problem) else _BANDWIDTH
     return (problem.bytes + operands * result * itemsize) / (gpu.bytes_per_second * part)
+
+
+def _is_depthwise(problem: ConvProblem) -> bool:
+    return problem.w_shape[1] == 1 and problem.spec.groups > 1
 
 
 def _rounded(size: int, step: int) -> int:

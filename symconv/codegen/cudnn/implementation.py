@@ -1,22 +1,24 @@
 """cuDNN among the implementations of `Conv` on CUDA."""
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from ...config import config
 from ...errors import InternalError
 from ...graph import Op
 from ...ops.convolution import Conv
+from ...ops.layout import CHANNELS_LAST
 from ...target import Target
 from ..conv_common import conv_problem
+from ..cuda.elementwise import copy_plan
 from ..cuda.kernel import CudaImplementation, LaunchPlan
 from ..implementation import AnyImplementation
-from ..kernel import Problem
+from ..kernel import Operand, Preparation, Problem
 from .devices import DeviceProperties
 from .estimates import estimate
 from .fusion import Fusion, fusion_of
-from .graph import NHWC
-from .launches import lies_as_wanted, make_launches
+from .graph import NHWC, layout_strides
+from .launches import lies_as_wanted, make_launches, plain_operand
 from .plan_list import Asked, PlanList, PlanMaker, given_plan, maker_for, plan_list
 from .plans import CudnnPlan
 from .support import Requirements, refuse, wanted_layout
@@ -29,8 +31,8 @@ class CudnnConvolution(CudaImplementation):
     is_cached = False  # its plans depend on settings, and PlanList keeps what is dear
 
     def serves(self, op: Op) -> bool:
-        """Convolutions of every kind, on plain tensors."""
-        return isinstance(op, Conv) and op.layout is None
+        """Convolutions of every kind, on tensors that are plain or have their channels last."""
+        return isinstance(op, Conv) and (op.layout is None or {op.layout.x, op.layout.y} <= {0, CHANNELS_LAST})
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """What forbids cuDNN, what is missing for it here, or what it does not take."""
@@ -46,10 +48,22 @@ class CudnnConvolution(CudaImplementation):
 
     def takes_strides(self, problem: Problem, position: int) -> bool:
         """Tensors that lie with channels last already, where that is what cuDNN is asked for."""
-        fusion, operand = _fusion(problem), problem.inputs[position]
+        fusion, operand = _fusion(problem), plain_operand(problem, 1 + position)
         if isinstance(fusion, str) or len(operand.shape) != len(problem.outputs[0].shape):
             return False
         return _wants_channels_last(problem, fusion) and lies_as_wanted(operand, NHWC)
+
+    def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
+        """Filters with channels last, where cuDNN is asked so."""
+        fusion, position = _fusion(problem), _filters(problem)
+        if isinstance(fusion, str) or position is None or not _wants_channels_last(problem, fusion):
+            return ()
+        filters = problem.inputs[position]
+        if lies_as_wanted(filters, NHWC):
+            return ()
+        turned = Operand(filters.dtype, (filters.shape[0], *filters.shape[2:], filters.shape[1]),
+                         (filters.strides[0], *filters.strides[2:], filters.strides[1]))
+        return (Preparation(position, cast(Any, copy_plan(turned)), _channels_last(filters)),)
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """By the roofline of `estimates.py`."""
@@ -107,6 +121,11 @@ def why_not_on(target: Target) -> str | None:
     return maker.why_not(bool(target.place))
 
 
+def plan_version(target: Target) -> str:
+    """Whose plans a target runs; empty where it runs none."""
+    return "" if why_not_on(target) is not None else _maker(target).version
+
+
 def gpu_of(target: Target) -> DeviceProperties:
     """The GPU of a target, as cuDNN knows it."""
     return DeviceProperties.parse(target.gpu)
@@ -133,11 +152,29 @@ def _wants_channels_last(problem: Problem, fusion: Fusion) -> bool:
 
 
 def _launches(problem: Problem, asked: Asked, plan: CudnnPlan, source: str = "") -> LaunchPlan:
-    op = cast(Conv, problem.op)
     notes = [f"cuDNN's plan {plan.engine}, {plan.layout}, padding {plan.padding}, workspace {plan.workspace_bytes} bytes"
              + (f", {source}" if source else ""), plan.layout_reason]
     notes += [f"passed over: {reason}" for reason in plan.refusals]
-    return make_launches(problem, asked.problem, op.n_core_inputs, asked.fusion, plan, tuple(filter(None, notes)))
+    return make_launches(_prepared(problem, plan), asked.problem, asked.fusion, plan, tuple(filter(None, notes)))
+
+
+def _filters(problem: Problem) -> int | None:
+    """The position of the filters among the inputs; None where they are the result."""
+    reads = cast(Conv, problem.op).kind.reads
+    return reads.index("w") if "w" in reads else None
+
+
+def _channels_last(filters: Operand) -> Operand:
+    return Operand(filters.dtype, filters.shape, layout_strides(filters.shape, NHWC))
+
+
+def _prepared(problem: Problem, plan: CudnnPlan) -> Problem:
+    """The problem with its filters as `prepare` gives them."""
+    position = _filters(problem)
+    if position is None or plan.layout != NHWC:
+        return problem
+    inputs = tuple(_channels_last(each) if number == position else each for number, each in enumerate(problem.inputs))
+    return Problem(problem.op, inputs, problem.outputs)
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {Conv: (CudnnConvolution(),)}

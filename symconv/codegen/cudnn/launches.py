@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ... import dtypes
+from ...errors import explain_error
 from ...ops.conv_problem import ConvProblem
+from ...ops.convolution import Conv
 from ...ops.epilogue import FULL
+from ...ops.layout import plain_shape, plain_strides
 from ...ops.padding import Pad
 from ...target import Target
 from ..cuda.elementwise import copy_plan
@@ -21,20 +25,33 @@ from ..kernel import Operand, Problem
 from .fusion import Fusion
 from .graph import NHWC, OPERAND_UID, UID, layout_strides
 from .padding import Margins, PaddingForm, padding_forms
-from .plans import CudnnPlan
+from .plans import CudnnPlan, PlanRefusedError
 
 _ZERO_BYTES = 8  # of the scalar that padding is made of
 
 
-def make_launches(problem: Problem, conv: ConvProblem, n_core_inputs: int, fusion: Fusion, plan: CudnnPlan,
-                  notes: tuple[str, ...]) -> LaunchPlan:
+def make_launches(problem: Problem, conv: ConvProblem, fusion: Fusion, plan: CudnnPlan, notes: tuple[str, ...]) -> LaunchPlan:
     """The launches of a plan for `problem`, whose convolution is `conv`."""
-    form = next(form for form in padding_forms(conv) if form.name == plan.padding)
-    return _Maker(problem, form, plan).make(conv, n_core_inputs, fusion, notes)
+    form = next((form for form in padding_forms(conv) if form.name == plan.padding), None)
+    if form is None:
+        raise PlanRefusedError(explain_error("the plan is for another form of padding", f"{plan.padding!r} for {conv}"))
+    return _Maker(problem, form, plan).make(conv, fusion, notes)
+
+
+def plain_operand(problem: Problem, position: int) -> Operand:
+    """An operand (the result is 0, then inputs) as (N, C, *spatial), wherever its channels lie in memory; a vector as it is."""
+    op = cast(Conv, problem.op)
+    operand = (*problem.outputs, *problem.inputs)[position]
+    if op.layout is None or len(operand.shape) < 3:
+        return operand
+    role = op.kind.reads[position - 1] if 1 <= position <= 2 else op.kind.produces
+    block = op.layout.block(role)
+    shape = tuple(size or 0 for size in plain_shape(operand.shape, block))
+    return Operand(operand.dtype, shape, plain_strides(operand.strides, block))
 
 
 def lies_as_wanted(operand: Operand, layout: str) -> bool:
-    """Whether an operand's elements lie densely in a layout."""
+    """Whether the elements of an operand (N, C, *spatial) lie densely in a layout."""
     wanted = layout_strides(operand.shape, layout)
     return all(size == 1 or stride == want for size, stride, want in zip(operand.shape, operand.strides, wanted, strict=True))
 
@@ -55,8 +72,9 @@ class _Maker:
         self.before: list[Launch] = []
         self.zero: int | None = None
 
-    def make(self, conv: ConvProblem, n_core_inputs: int, fusion: Fusion, notes: tuple[str, ...]) -> LaunchPlan:
+    def make(self, conv: ConvProblem, fusion: Fusion, notes: tuple[str, ...]) -> LaunchPlan:
         """The whole plan."""
+        n_core_inputs = cast(Conv, self.problem.op).n_core_inputs
         kind = conv.kind
         tensors = [(UID[role], self._brought(1 + number, self.form.margins_of(role) if role != "w" else None))
                    for number, role in enumerate(kind.reads)]
@@ -98,7 +116,7 @@ class _Maker:
 
     def _brought(self, position: int, margins: Margins | None) -> int:
         """The buffer of an input as cuDNN wants it; `margins` are zeros around its spatial axes."""
-        operand = self._wide(self.problem.inputs[position - 1])
+        operand = self._wide(plain_operand(self.problem, position))
         if not any(map(any, margins or ())):
             if lies_as_wanted(operand, self.plan.layout):
                 return position
@@ -126,7 +144,8 @@ class _Maker:
 
     def _result(self, margins: Margins | None) -> tuple[int, list[Launch]]:
         """The buffer that cuDNN writes, and what brings it to the result's own."""
-        operand = self._wide(self.problem.outputs[0])
+        own = plain_operand(self.problem, 0)
+        operand = self._wide(own)
         low = [0, 0, *(margin[0] for margin in margins or ())] if margins else [0] * self.rank
         larger = self.form.problem.result_shape
         if larger == operand.shape and lies_as_wanted(operand, self.plan.layout):
@@ -140,7 +159,15 @@ class _Maker:
         if larger != operand.shape:
             last = itemsize * (1 + sum((size - 1) * stride for size, stride in zip(operand.shape, strides, strict=True)))
             source = self._part(last, (len(self.parts) - 1, first))
-        return whole, _renumbered(copy_plan(Operand(operand.dtype, operand.shape, strides)), {0: 0, 1: source})
+        return whole, _renumbered(copy_plan(_in_order_of(own, Operand(operand.dtype, operand.shape, strides))), {0: 0, 1: source})
+
+
+def _in_order_of(result: Operand, source: Operand) -> Operand:
+    """The source's axes in the order in which the result's lie in memory."""
+    if result.is_contiguous:
+        return source
+    return Operand(source.dtype, (source.shape[0], *source.shape[2:], source.shape[1]),
+                   (source.strides[0], *source.strides[2:], source.strides[1]))
 
 
 def _renumbered(plan: LaunchPlan, buffers: dict[int, int], zeroed: tuple[int, ...] = ()) -> list[Launch]:

@@ -7,10 +7,13 @@ the flipped mode and without float64.
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from ... import dtypes
 from ...config import config
 from ...ops.conv_problem import ConvProblem
+from ...ops.layout import CHANNELS_LAST
 from ...ops.spec import Kind
 from .devices import DeviceProperties
 from .fusion import Fusion, parse_fusion
@@ -42,7 +45,7 @@ def refuse(problem: ConvProblem, device: DeviceProperties, requirements: Require
     wanted = requirements or Requirements.current()
     if 0 in problem.x_shape + problem.w_shape + problem.y_shape:
         return "a tensor has no elements: cuDNN takes no sizes of 0"
-    if problem.layout is not None:
+    if problem.layout is not None and not {problem.layout.x, problem.layout.y} <= {0, CHANNELS_LAST}:
         return "its tensors lie in blocks of channels"
     if problem.spec.compute_dtype is not None or problem.result_dtype != problem.dtype:
         return "cuDNN is asked only for results of the operands' dtype, summed as usual"
@@ -87,13 +90,23 @@ class LayoutChoice:
 
 
 def choose_layout(problem: ConvProblem, device: DeviceProperties, fusion: Fusion) -> LayoutChoice:
-    """The layout that cuDNN is asked in; the conversion is one reading and one writing of all tensors at full bandwidth."""
+    """The layout that cuDNN is asked in; a conversion is one reading and one writing at full bandwidth of image and response.
+
+    (Filters are converted by a step of their own, once for each change.)
+    """
     layout, reason = wanted_layout(problem, fusion)
-    return LayoutChoice(layout, reason, 0.0 if layout == NCHW else 2 * problem.bytes / device.bytes_per_second)
+    sizes = {"x": math.prod(problem.x_shape), "y": math.prod(problem.y_shape), "w": math.prod(problem.w_shape)}
+    converted = [role for role in (*problem.kind.reads[:1], problem.kind.produces, *problem.kind.reads[1:])
+                 if layout == NHWC and not (role == "w" and problem.kind is not Kind.WGRAD)
+                 and (problem.layout is None or problem.layout.block(role) != CHANNELS_LAST)]
+    nbytes = sum(sizes[role] for role in converted) * dtypes.itemsize(problem.dtype)
+    return LayoutChoice(layout, reason, 2 * nbytes / device.bytes_per_second)
 
 
 def wanted_layout(problem: ConvProblem, fusion: Fusion) -> tuple[str, str]:
     """NCHW or NHWC, and why; the same on every GPU."""
+    if problem.layout is not None:
+        return NHWC, "its tensors lie with channels last"
     if fusion.steps and not _is_ready_made(problem, fusion):
         return NHWC, "cuDNN fuses +" + "+".join(fusion.names) + " for NHWC only"
     if problem.dtype in ("float16", "bfloat16"):

@@ -1,7 +1,9 @@
 """`refuse` against the real cuDNN, asked without a GPU; chains, padding forms and layouts against oracles that need no cuDNN."""
 from __future__ import annotations
 
+import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from symconv.config import config
 from symconv.errors import ArgumentError, BackendError
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.epilogue import Epilogue
+from symconv.ops.layout import CHANNELS_LAST, Layout
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.spec import Kind
 
@@ -53,11 +56,10 @@ def can_be_asked(problem):
     return usual and isinstance(parse_fusion(problem.epilogue, problem.dtype), Fusion)
 
 
-def disagreements(problems, devices):
+def disagreements(problems, devices, wanted=Requirements()):  # noqa: B008 - frozen
     wrong = []
     for problem in problems:
         for device in devices:
-            wanted = Requirements()
             reason = refuse(problem, device, wanted)
             if is_taken(problem, device, wanted) != (reason is None):
                 wrong.append(f"{problem} on {device}: refuse says {reason}")
@@ -65,10 +67,47 @@ def disagreements(problems, devices):
 
 
 @needs_cudnn
-def test_refuse_agrees_with_cudnn():
-    chosen = [each for each in all_problems() if can_be_asked(each)]
-    sample = random.Random(4).sample(chosen, 40) + [each for each in chosen if each.epilogue]
-    assert not disagreements(sample, known_devices().values())
+@pytest.mark.parametrize("name", known_devices())
+def test_refuse_agrees_with_cudnn(name):
+    """Every problem of every file on every GPU: taken where `refuse` says so, refused where it says not."""
+    assert not disagreements([each for each in all_problems() if can_be_asked(each)], [known_device(name)])
+
+
+@needs_cudnn
+@pytest.mark.parametrize("name", known_devices())
+def test_refuse_agrees_for_other_kinds_and_dtypes(name):
+    """The same sizes as another kind, in another dtype, turned around: each such problem on one of the GPUs."""
+    number = list(known_devices()).index(name)
+    others = [each for position, each in enumerate(other_problems()) if position % len(known_devices()) == number]
+    assert not disagreements(others, [known_device(name)])
+
+
+@needs_cudnn
+@pytest.mark.parametrize("wanted", [{"tf32": True}, {"deterministic": True}, {"workspace_bytes": 1 << 24}])
+def test_refuse_agrees_under_requirements(wanted):
+    problems = [each for each in all_problems() if can_be_asked(each)]
+    sample = random.Random(4).sample(problems, 40) + [each for each in problems if each.epilogue]
+    assert not disagreements(sample, [known_device("h200"), known_device("rtx4090"), T4], Requirements(**wanted))
+
+
+@needs_cudnn
+def test_tensors_with_channels_last_are_taken_in_every_dtype():
+    sample = random.Random(5).sample(other_problems(), 150)
+    last = [replace(each, layout=Layout(CHANNELS_LAST, CHANNELS_LAST)) for each in sample if each.layout is None]
+    assert not disagreements([each for each in last if refuse(each, H200, Requirements()) is None], [H200])
+
+
+def other_problems():
+    """Problems that are in no file: kinds, dtypes and directions of the kernel exchanged."""
+    files = [each for each in all_problems() if can_be_asked(each)]
+    found = {}
+    for each, kind, dtype, flip in itertools.product(files, Kind, ("float16", "bfloat16", "float32", "float64"), (False, True)):
+        epilogue = each.epilogue if kind is each.kind else "" if flip else {Kind.DGRAD: "+gt+where"}.get(kind, "")
+        other = replace(each, kind=kind, dtype=dtype, result_dtype=dtype, spec=replace(each.spec, flip=flip), epilogue=epilogue)
+        found[str(other)] = other
+    for each in files:
+        found.pop(str(each), None)
+    return list(found.values())
 
 
 @needs_cudnn

@@ -9,6 +9,7 @@ from conv_oracle import TOLERANCE, expected, op_and_inputs, operands
 from cuda_launching import operand_of, run_plan
 from cudnn_stand_in import NumPyCudnn, chained
 
+from symconv.codegen.cuda.composing import self_contained_plan
 from symconv.codegen.cuda.kernel import CudaKernel, CudnnLaunch
 from symconv.codegen.cudnn.devices import known_device
 from symconv.codegen.cudnn.fusion import fusion_of
@@ -21,6 +22,7 @@ from symconv.codegen.kernel import Operand, Problem
 from symconv.config import config
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.epilogue import Epilogue
+from symconv.ops.layout import CHANNELS_LAST, Layout, array_to_blocked
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.spec import Kind
 from symconv.target import Target
@@ -59,7 +61,7 @@ def test_every_form_is_the_convolution(sizes, kind, layout):
     problem = problem_of(op, [*inputs, *more], wanted.shape, "float32")
     for form in padding_forms(conv):
         plan = CudnnPlan(str(conv), str(GPU), layout, "", form.name, "engine", 40, (), b"")
-        launches = make_launches(problem, conv, op.n_core_inputs, fusion_of(fused), plan, ())
+        launches = make_launches(problem, conv, fusion_of(fused), plan, ())
         cudnn = NumPyCudnn()
         with stand_in(cudnn):
             (found,) = run_plan(launches, problem, [*inputs, *more])
@@ -88,10 +90,54 @@ def test_channels_last_views_are_taken_as_they_are():
     assert [cudnn.takes_strides(problem, position) for position in (0, 1)] == [True, False]
     assert lies_as_wanted(problem.inputs[0], "nhwc")
     with stand_in(NumPyCudnn()):
-        built = cudnn.build(problem, TARGET)
+        assert [each.position for each in cudnn.prepare(problem, TARGET)] == [1]  # the filters
+        built = self_contained_plan(cudnn, problem, problem, (), TARGET)
         assert [type(each) for each in built.launches] == [CudaKernel, CudnnLaunch, CudaKernel]  # the filters, and the result
         (found,) = run_plan(built, problem, [last, w])
     np.testing.assert_allclose(found.astype(np.float64), expected(conv, x, w, y)[0], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("blocks", [(CHANNELS_LAST, CHANNELS_LAST), (CHANNELS_LAST, 0), (0, CHANNELS_LAST)])
+@pytest.mark.parametrize("sizes", SIZES[:3])
+def test_tensors_with_channels_last(sizes, blocks, kind):
+    conv = ConvProblem.parse(f"{kind.value} {sizes} f32")
+    x, w, y = operands(conv)
+    wanted, magnitude = expected(conv, x, w, y)
+    fused = epilogue("float32") if kind is not Kind.WGRAD and conv.spec.ndim < 3 else None
+    op, inputs = op_and_inputs(conv, x, w, y, fused)
+    op = replace(op, layout=Layout(*blocks))
+    more = []
+    if fused is not None:
+        rng = np.random.default_rng(1)
+        bias, residual = (rng.standard_normal(shape).astype(np.float32) for shape in (wanted.shape[1], wanted.shape))
+        wanted = np.maximum(wanted + bias.reshape(1, -1, *(1,) * (wanted.ndim - 2)) + residual, 0)
+        more = [bias, in_memory(residual, op.block(kind.produces))]
+    inputs = [in_memory(array, op.block(role)) for array, role in zip(inputs, kind.reads, strict=False)] + inputs[2:] + more
+    problem = problem_of(op, inputs, in_memory(wanted, op.block(kind.produces)).shape, "float32")
+    cudnn, implementation = NumPyCudnn(), CudnnConvolution()
+    with stand_in(cudnn):
+        assert implementation.serves(op)
+        assert implementation.refuse(problem, TARGET) is None
+        built = self_contained_plan(implementation, problem, problem, (), TARGET)
+        (found,) = run_plan(built, problem, inputs)
+    assert {launch.plan.layout for launch in cudnn.launches} == {"nhwc"}
+    assert (abs(found - in_memory(wanted, op.block(kind.produces))) <= TOLERANCE["float32"] * (magnitude.max() + 10)).all()
+
+
+def in_memory(array, block):
+    return np.ascontiguousarray(array_to_blocked(array, block))
+
+
+def test_a_chain_with_channels_last_converts_its_filters_alone():
+    conv = ConvProblem.parse("fprop n2 c4 h5 w5 k6 r3 s3 f16")
+    op, (x, w) = op_and_inputs(conv, *operands(conv))
+    op = replace(op, layout=Layout(CHANNELS_LAST, CHANNELS_LAST))
+    inputs = [in_memory(x, CHANNELS_LAST), w]
+    problem = problem_of(op, inputs, in_memory(np.zeros(conv.y_shape), CHANNELS_LAST).shape, "float16")
+    with stand_in(NumPyCudnn()):
+        built = CudnnConvolution().build(problem, TARGET)
+    assert [type(each) for each in built.launches] == [CudnnLaunch]
 
 
 def refusal(text, target=TARGET, cudnn=None, fused=None, **settings):
