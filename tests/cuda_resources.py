@@ -13,6 +13,7 @@ import numpy as np
 from symconv.codegen.cuda.kernel import CudaKernel
 from symconv.codegen.cuda.lists import cuda_table
 from symconv.codegen.kernel import Operand, Problem
+from symconv.config import config
 from symconv.graph import Op, TensorType
 from symconv.ops.basic_indexing import INPUT, IncSubtensor, Slice, Subtensor
 from symconv.ops.conv_problem import ConvProblem
@@ -24,6 +25,7 @@ from symconv.ops.epilogue import Epilogue
 from symconv.ops.fused import FusedElementwise
 from symconv.ops.integer_indexing import Gather, ScatterAdd, ScatterSet
 from symconv.ops.joining import Concatenate
+from symconv.ops.layout import blocked_shape
 from symconv.ops.linalg import MatMul
 from symconv.ops.padding import Pad
 from symconv.ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
@@ -44,6 +46,7 @@ class Case:
 
     op: Op
     inputs: tuple[Array, ...]
+    precision: str = "float32"
 
     @property
     def problem(self) -> Problem:
@@ -59,9 +62,11 @@ def launches(arch: int) -> Iterator[CudaKernel]:
     target = Target(device="cuda", arch=arch)
     for case in CASES:
         for implementation in cuda_table()[type(case.op)]:
-            if implementation.serves(case.op) and implementation.refuse(case.problem, target) is None:
+            with config.change(precision=case.precision):
+                if not implementation.serves(case.op) or implementation.refuse(case.problem, target) is not None:
+                    continue
                 plan = implementation.build(case.problem, target)
-                yield from getattr(plan, "launches", ())
+            yield from getattr(plan, "launches", ())
 
 
 def _operand(array: Array) -> Operand:
@@ -120,10 +125,24 @@ def _convolutions() -> Iterator[Case]:
     yield _convolution(ConvProblem.parse("fprop n16 c64 h28 w28 k64 r3 s3 p1 f32"), relu)
 
 
+def _tensor_cores() -> Iterator[Case]:
+    """What the tiles of tensor cores' convolutions need: of large problems, with channels last, as tf32."""
+    for kind in ("fprop", "dgrad", "wgrad"):
+        yield _convolution(ConvProblem.parse(f"{kind} n64 c256 h56 w56 k256 r3 s3 p1 f16 nhwc"))
+        yield replace(_convolution(ConvProblem.parse(f"{kind} n64 c128 h28 w28 k128 r3 s3 u2 p1 f32 nhwc")), precision="tf32")
+    yield _convolution(ConvProblem.parse("fprop n64 c64 h56 w56 k32 r3 s3 p1 f16 nhwc"))
+    plain = _convolution(ConvProblem.parse("fprop n64 c64 h56 w56 k64 r3 s3 p1 f16 nhwc"))
+    residual = Epilogue(_program("float16", "add", "add", "relu"), ("channel", "full"))
+    operands = (_zeros(64, dtype="float16"), _zeros(64, 56, 56, 64, dtype="float16"))
+    yield Case(replace(plain.op, epilogue=residual), (*plain.inputs, *operands))
+
+
 def _convolution(conv: ConvProblem, epilogue: Epilogue | None = None) -> Case:
-    x, w, y = (_zeros(*shape, dtype=conv.dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
+    roles = {"x": conv.x_shape, "w": conv.w_shape, "y": conv.y_shape}
+    x, w, y = (_zeros(*blocked_shape(shape, conv.layout.block(role) if conv.layout else 0), dtype=conv.dtype)
+               for role, shape in roles.items())
     inputs = {Kind.FPROP: (x, w), Kind.DGRAD: (y, w, np.array(conv.x_shape)), Kind.WGRAD: (x, y, np.array(conv.w_shape))}[conv.kind]
-    op = Conv(conv.kind, conv.spec)
+    op = Conv(conv.kind, conv.spec, layout=conv.layout)
     return Case(op, inputs) if epilogue is None else Case(replace(op, epilogue=epilogue), (*inputs, _zeros(64)))
 
 
@@ -170,4 +189,4 @@ def _softmax() -> Iterator[Case]:
     yield Case(Softmax(1), (_zeros(256, 1000, dtype="float16"),))
 
 
-CASES = [*_elementwise(), *_reductions(), *_convolutions(), *_pooling(), *_movement(), *_products(), *_softmax()]
+CASES = [*_elementwise(), *_reductions(), *_convolutions(), *_tensor_cores(), *_pooling(), *_movement(), *_products(), *_softmax()]

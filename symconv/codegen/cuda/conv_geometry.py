@@ -1,7 +1,7 @@
 """Where the elements of a convolution's tensors lie: sizes and strides as the CUDA kernels take them, whatever the layout.
 
 Kernels for tensor cores know no layout's name: a tensor is a start and strides, so that channels that lie together are channels
-with a stride of 1.  What depends on how an op says its layout is `tensor_strides` alone.
+with a stride of 1.
 """
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...ops.convolution import Conv
+from ...ops.layout import CHANNELS_LAST, plain_shape, plain_strides
 from ..conv_common import Geometry, Triple, conv_problem, make_geometry
 from ..kernel import Operand, Problem
 
@@ -53,19 +54,27 @@ class ConvGeometry:
 
 def conv_geometry(problem: Problem) -> ConvGeometry:
     """The geometry of a problem with its operands as they lie."""
-    conv = conv_problem(problem)
-    first, second, result = (tensor_strides(cast(Conv, problem.op), operand)
-                             for operand in (*problem.inputs[:2], problem.outputs[0]))
+    conv, op = conv_problem(problem), cast(Conv, problem.op)
+    first, second, result = (tensor_strides(operand, op.block(role)) for operand, role in zip(
+        (*problem.inputs[:2], problem.outputs[0]), (*op.kind.reads, op.kind.produces), strict=True))
     return ConvGeometry(make_geometry(conv, flatten=False), conv.spec.ndim, first, second, result)
 
 
-def tensor_strides(op: Conv, operand: Operand) -> TensorStrides:
-    """The strides of one of the op's tensors; along axes of one element they are 0, whatever the operand says."""
-    outer, channel, *spatial = (stride if size != 1 else 0 for stride, size in zip(operand.strides, operand.shape, strict=True))
-    if operand.shape[1] == 1:
-        channel = 1
+def tensor_strides(operand: Operand, block: int) -> TensorStrides:
+    """The strides of a tensor that is plain or has its channels last (`block` is the layout's).
+
+    Along axes of one element they are 0, whatever the operand says; a single channel counts as lying together.
+    """
+    shape, every = plain_shape(operand.shape, block), plain_strides(operand.strides, block)
+    outer, channel, *spatial = (stride if size != 1 else 0 for stride, size in zip(every, shape, strict=True))
     one, two, three = (*(0,) * (3 - len(spatial)), *spatial)
-    return TensorStrides(outer, channel, (one, two, three))
+    return TensorStrides(outer, 1 if shape[1] == 1 else channel, (one, two, three))
+
+
+def refuse_blocks_of_channels(op: Conv) -> str | None:
+    """Why tensors in blocks of channels are none that strides describe."""
+    blocks = {op.block(role) for role in (*op.kind.reads, op.kind.produces)}
+    return None if blocks <= {0, CHANNELS_LAST} else f"channels lie in blocks of {max(blocks)}"
 
 
 def span(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -11,7 +11,7 @@ from ..conv_common import Geometry, conv_problem, minimal_bytes
 from ..helpers import SUFFIXES
 from ..kernel import Problem
 from ..scalar_printer import storage_type
-from .conv_geometry import LARGEST_INT32, ConvGeometry, span
+from .conv_geometry import LARGEST_INT32, ConvGeometry, refuse_blocks_of_channels, span
 from .conv_tensor_packing import Factor, packing_kernel
 from .conv_tensor_tiles import DEPTH_BYTES, VECTOR_BYTES, ConvTile
 from .kernel import CudaKernel, workspace_part
@@ -36,8 +36,9 @@ def shared_bytes(tile: ConvTile, stages: int) -> int:
 def refuse_tensor_cores(problem: Problem, target: Target) -> str | None:
     """Why tensor cores cannot run the problem: layout, dtype, what sums are taken in, architecture, precision."""
     op, conv = cast(Conv, problem.op), conv_problem(problem)
-    if op.layout is not None:
-        return "it takes plain tensors only"
+    blocks = refuse_blocks_of_channels(op)
+    if blocks is not None:
+        return blocks
     least = _LEAST_ARCH.get(conv.dtype)
     if least is None or conv.accumulator != "float32":
         return f"tensor cores have no {conv.dtype} with sums in {conv.accumulator}"
@@ -45,6 +46,8 @@ def refuse_tensor_cores(problem: Problem, target: Target) -> str | None:
         return f"{conv.dtype} on tensor cores needs sm_{least}, the device has sm_{target.arch}"
     if conv.dtype == "float32" and config.precision != "tf32":
         return 'float32 means float32 (config.precision = "tf32" allows tensor cores)'
+    if conv.spec.groups > 1 and conv.w_shape[1] == 1:
+        return "groups of one channel leave tensor cores nothing to do"
     sizes = (*conv.x_shape, *conv.w_shape, *conv.y_shape, *conv.spec.stride, *conv.spec.dilation, *conv.spec.pad_lo)
     return f"an axis, stride or padding of {max(sizes)}" if max(sizes) >= _MOST_SIZE else None
 

@@ -19,6 +19,7 @@ VECTOR_BYTES = 16
 DEPTH_BYTES = 64
 _BANK_VECTORS = 8       # vectors that all banks of shared memory hold
 _MOST_STAGES = 4
+_WANTED_STAGES = 3
 _SYSTEM_SHARED = 1024   # bytes of shared memory that the system takes from every block
 _FULL_WARPS = 8         # on a multiprocessor; with fewer, waiting is not hidden
 _FEW_WARPS_SHARE = 0.7  # of the full rate with fewer
@@ -78,10 +79,22 @@ class ConvTile:
         """Shared memory of one step of both factors."""
         return (self.rows + self.columns) * DEPTH_BYTES
 
+    def residence(self, rates: GpuRates) -> tuple[int, int]:
+        """Steps that have room in shared memory, and blocks that a multiprocessor holds then: three steps before more blocks.
+
+        >>> from symconv.codegen.cuda.rates import gpu_rates
+        >>> [TILES[2].residence(gpu_rates(arch)) for arch in (80, 86)]
+        [(4, 3), (4, 2)]
+        """
+        for blocks in range(self.blocks, 0, -1):
+            share = min(rates.block_shared_kib << 10, (rates.shared_kib << 10) // blocks - _SYSTEM_SHARED) - 8 * self.rows
+            if share // self.stage_bytes >= _WANTED_STAGES:
+                return min(_MOST_STAGES, share // self.stage_bytes), blocks
+        return 2, 1
+
     def stages(self, rates: GpuRates) -> int:
-        """Steps that have room in shared memory: what is left for each block, at least two, at most four."""
-        share = min(rates.block_shared_kib << 10, (rates.shared_kib << 10) // self.blocks - _SYSTEM_SHARED) - 8 * self.rows
-        return min(_MOST_STAGES, max(2, share // self.stage_bytes))
+        """Steps that have room in shared memory."""
+        return self.residence(rates)[0]
 
     def __str__(self) -> str:
         return f"{self.rows}x{self.columns}"
@@ -130,7 +143,7 @@ def tile_seconds(work: Work, tile: ConvTile, rates: GpuRates) -> float:
     """
     itemsize = 4 if work.dtype == "float32" else 2
     count = math.ceil(work.blocks(tile) / rates.multiprocessors)
-    warps = min(count, tile.blocks) * tile.threads // 32
+    warps = min(count, tile.residence(rates)[1]) * tile.threads // 32
     share = 1.0 if warps >= _FULL_WARPS else _FEW_WARPS_SHARE
     reuse = tile.warp_rows * tile.warp_columns / (tile.warp_rows + tile.warp_columns)
     share *= min(1.0, 0.4 + 0.6 * reuse / 32)

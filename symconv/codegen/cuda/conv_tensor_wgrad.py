@@ -119,14 +119,17 @@ def _filter_plan(problem: Problem, target: Target) -> FilterPlan:
     width, rates = sizes.taps * factors[0].padded, gpu_rates(target.arch)
     depth = DEPTH_BYTES // dtypes.itemsize(dtype)
     plans: list[tuple[float, int, FilterPlan]] = []
-    for tile in TILES:
-        if min(tile.rows, tile.columns) * dtypes.itemsize(dtype) < _BANKS_BYTES:
-            continue  # its rows do not fill the banks
+    for tile in filter_tiles(dtypes.itemsize(dtype)):
         for splits, share in possible_splits(sizes, tile, width, depth, rates):
             work = Work(sizes.rows, width, share / depth, sizes.groups * splits, dtype)
             plan = FilterPlan(geometry, factors, work, tile, splits, share)
             plans.append((split_seconds(work, tile, plan.part_bytes, rates, splits), len(plans), plan))
     return min(plans)[2]
+
+
+def filter_tiles(itemsize: int) -> list[ConvTile]:
+    """The tiles for filter gradients: their rows must fill the banks."""
+    return [tile for tile in TILES if min(tile.rows, tile.columns) * itemsize >= _BANKS_BYTES]
 
 
 def possible_splits(sizes: Geometry, tile: ConvTile, width: int, depth: int, rates: GpuRates) -> list[tuple[int, int]]:

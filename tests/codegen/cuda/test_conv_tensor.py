@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from symconv.codegen.kernel import Operand, Problem
 from symconv.config import config
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.epilogue import Epilogue
+from symconv.ops.layout import array_from_blocked, array_to_blocked
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.target import Target
 
@@ -39,7 +41,7 @@ SETTINGS = [
     "n2 c0 h6 w6 k4 r3 s3 p1",
     "n2 c3 h6 w6 k0 r3 s3 p1",
     "n2 c40 h7 w7 k70 r3 s3 p1",
-    "n2 c8 h10 w10 k8 r3 s3 p1 g8",
+    "n2 c16 h10 w10 k8 r3 s3 p1 g8",
     "n1 c5 w100 k7 s5 l3 p6:0",
     "n2 c3 d5 h6 w7 k4 t3 r2 s3 p1x0x1 u1x2x1",
     "n1 c4 h6 w6 k4 r3 s3 u3 p2:0x0:1",
@@ -137,6 +139,21 @@ def test_channels_that_lie_together_are_read_and_written_so(kind, setting):
         assert len(packed) == (1 if kind == "dgrad" else 0)  # for DGRAD filters are turned
 
 
+@pytest.mark.parametrize("setting", ["n2 c16 h9 w7 k24 r3 s3 u2 p1 f16 nhwc", "n2 c8 h6 w6 k5 r3 s3 p1 f16 nhwc",
+                                     "n2 c8 w30 k16 s3 f16 nwc>ncw", "n2 c1 h6 w6 k1 r3 s3 f16 nhwc"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_layouts_of_the_op(kind, setting):
+    conv = ConvProblem.parse(f"{kind} {setting}")
+    arrays = operands(conv)
+    op, inputs = op_and_inputs(conv, *arrays)
+    op = replace(op, layout=conv.layout)
+    laid = [array_to_blocked(array, op.block(role)) for role, array in zip(op.kind.reads, inputs, strict=False)]
+    (found,) = run(implementation(kind), op, *map(np.ascontiguousarray, laid), *inputs[2:])
+    wanted, magnitude = expected(conv, *arrays)
+    found = array_from_blocked(found, op.block(op.kind.produces))
+    assert (np.abs(found.astype(np.float64) - wanted) <= 1e-3 * magnitude + 1e-7).all()
+
+
 @pytest.mark.parametrize("kind", ["fprop", "dgrad"])
 @pytest.mark.parametrize("setting", ["n2 c3 h7 w9 k5 r3 s3 p1", "n2 c8 h4 w4 k16 r3 s3 p1", "n2 c8 h8 w8 k16 r3 s3 u2 p1"])
 def test_epilogues(kind, setting):
@@ -204,10 +221,13 @@ def test_a_filter_gradient_in_parts_repeats_to_the_bit():
 
 
 FAULTS = {  # in which kernel what is replaced by what, and what the emulator says
-    "no barrier": ("fprop", "            sc_barrier();  /* everybody's copies", "            /* everybody's copies", "nobody has written it"),
-    "wait for one step less": ("fprop", "sc_cp_async_wait<STAGES - 2>()", "sc_cp_async_wait<STAGES - 1>()", "before the sc_cp_async"),
-    "slab too early": ("dgrad", "    sc_barrier();  /* nobody reads", "    /* nobody reads", "a race"),
-    "notes unguarded": ("wgrad", "            sc_barrier();  /* everybody's copies and notes", "            /* everybody's copies and notes", ""),
+    "no barrier": ("fprop", "            sc_barrier();  /* everybody's copies", "            /* everybody's copies",
+                   "nobody has written it"),
+    "wait for one step less": ("fprop", "sc_cp_async_wait<STAGES - 2>()", "sc_cp_async_wait<STAGES - 1>()",
+                               "before the sc_cp_async"),
+    "results too early": ("dgrad", "    sc_barrier();  /* nobody reads", "    /* nobody reads", "a race"),
+    "pixels unguarded": ("wgrad", "            sc_barrier();  /* everybody's copies and",
+                         "            /* everybody's copies and", "nobody has written it"),
     "one row more": ("fprop", "column0 + column < rows ? count", "column0 + column <= rows ? count", "a read of"),
 }
 
@@ -220,7 +240,7 @@ def test_planted_faults_are_found(fault):
     plan = implementation(kind).build(problem, TARGET)
     launches = tuple(broken(launch, old, new) for launch in plan.launches)
     assert sum(old in launch.source for launch in plan.launches) >= 1
-    op, inputs = op_and_inputs(conv, *operands(conv))
+    _, inputs = op_and_inputs(conv, *operands(conv))
     with pytest.raises(EmulatorFault) as found:
         run_plan(LaunchPlan(launches, plan.workspace_bytes, parts=plan.parts), problem, inputs)
     assert said in found.value.what
@@ -299,6 +319,7 @@ def test_grids_hold_any_batch():
 def test_what_is_refused():
     square = "n2 c8 h8 w8 k8 r3 s3 p1"
     assert "needs sm_80" in refusal(ConvTensor(), ConvProblem.parse(f"fprop {square} bf16"), Target(device="cuda", arch=75))
+    assert "groups of one channel" in refusal(ConvTensor(), ConvProblem.parse("fprop n2 c8 h8 w8 k8 r3 s3 p1 g8 f16"))
     assert "no float64" in refusal(ConvTensor(), ConvProblem.parse(f"fprop {square} f64"))
     assert "sums in float64" in refusal(ConvTensorFilters(), ConvProblem.parse(f"wgrad {square} f16@f64"))
     assert refusal(ConvTensor(), ConvProblem.parse(f"fprop {square} f16"), Target(device="cuda", arch=75)) == "accepted"
