@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from symconv.config import config
+from symconv.errors import BackendError
+from symconv.runtime.devices.find import find_device
+
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write the golden files from what is printed now")
@@ -23,3 +27,17 @@ def golden(request):
         assert text + "\n" == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request):
+    """The name of each kind of device with memory of its own, skipped with the reason where there is none.
+
+    The emulator runs without watching every access, for speed; tests that want it watched say so.
+    """
+    try:
+        find_device(request.param)
+    except BackendError as error:
+        pytest.skip(" ".join(str(error).split()))
+    with config.change(emulator__checked=False):
+        yield request.param

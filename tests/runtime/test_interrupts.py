@@ -11,6 +11,8 @@ import pytest
 import symconv as sc
 import symconv.tensor as T
 from symconv.config import config
+from symconv.errors import BackendError
+from symconv.runtime.devices.find import find_device
 
 MOST_PLACES = {"fast_run": 250, "debug": 30, "reference": 60}
 
@@ -85,10 +87,21 @@ class Counter:
 
 
 def variants():
-    for device in ("cpu", "emulator"):
+    for device in ("cpu", "emulator", "cuda"):
+        marks = pytest.mark.gpu if device == "cuda" else ()
         for mode in ("fast_run", "debug", "reference"):
-            yield pytest.param(device, mode, {}, id=f"{device}-{mode}")
-        yield pytest.param(device, "fast_run", {"profile": True}, id=f"{device}-profiled")
+            yield pytest.param(device, mode, {}, id=f"{device}-{mode}", marks=marks)
+        yield pytest.param(device, "fast_run", {"profile": True}, id=f"{device}-profiled", marks=marks)
+
+
+@pytest.fixture(autouse=True)
+def _only_on_devices_that_are_here(request):
+    device = request.node.callspec.params["device"]
+    if device != "cpu":
+        try:
+            find_device(device)
+        except BackendError as error:
+            pytest.skip(" ".join(str(error).split()))
 
 
 @pytest.mark.parametrize(("device", "mode", "options"), variants())
@@ -111,7 +124,7 @@ def test_state_is_never_between_two_calls(device, mode, options):
         assert counter.number() == before + 1
 
 
-@pytest.mark.parametrize("device", ["cpu", "emulator"])
+@pytest.mark.parametrize("device", ["cpu", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_every_place_around_the_commit(device):
     """From where an interrupt first finds new state: each place, and some before."""
     with config.change(emulator__checked=False):
