@@ -34,8 +34,10 @@ class DeviceCall:
         places = [place for _, place in program.schedule.swapped]
         self._shapes = [place.operand.shape for place in places]
         self._targets = [self._target(container, place) for container, place in zip(kept.swapped, places, strict=True)]
-        self._bring(leaves)
+        self._lent: list[Lent] = []
+        self._there: list[Variable] = []  # inputs that are read where the user has them
         self._is_stored = False
+        self._bring(leaves)
         program.begin([Span.whole(buffer) for buffer in self._targets])
 
     def _memory_of(self, place: Place) -> tuple[Buffer, Any]:
@@ -49,24 +51,32 @@ class DeviceCall:
 
     def _bring(self, leaves: Sequence[Any]) -> None:
         """Put the values of the leaves where the program reads them."""
-        lent: list[Lent] = []
         copies, n_sent = [], 0
         for number, (leaf, value) in enumerate(zip(self.program.leaves, leaves, strict=True)):
             if isinstance(value, Container):
                 self.program.bind(leaf, value.on(self.device))
                 continue
-            target = self.program.input_span(leaf)
             if isinstance(value, Lent):
-                lent.append(value)
-                copies.append(self.device.copying(target, Span.whole(value.buffer)))
+                self._lent.append(value)
+                if self.program.may_lie_in(leaf, value):
+                    self.program.bind(leaf, value.buffer)
+                    self._there.append(leaf)
+                else:
+                    copies.append(self.device.copying(self.program.input_span(leaf), Span.whole(value.buffer)))
             else:
-                self.program.staging.send(number, target, value)
+                self.program.staging.send(number, self.program.input_span(leaf), value)
                 n_sent += 1
         if n_sent:
             self.program.staging.sent()
-        if lent:
+        if copies:
             self.device.run(copies)
-            self.device.give_back(lent)
+
+    def _give_back(self) -> None:
+        """What the user does next to his arrays comes behind all that reads them."""
+        self.device.give_back(self._lent)
+        self._lent = []
+        while self._there:
+            self.program.let_go(self._there.pop())
 
     def run(self, prepare: bool) -> None:
         """All launches."""
@@ -89,7 +99,9 @@ class DeviceCall:
             raise
 
     def store(self) -> None:
-        """The containers learn that their value on this device is new."""
+        """The containers learn that their value on this device is new; the user's arrays are his again."""
+        if self._lent:
+            self._give_back()
         if self._is_stored or not self.program.has_committed:
             return
         for container in self.kept.direct:

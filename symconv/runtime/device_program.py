@@ -23,7 +23,7 @@ from ..config import config
 from ..errors import BackendError, InternalError, explain_error
 from ..graph import Apply, FunctionGraph, Variable
 from .devices.find import ALIGNMENT
-from .devices.interface import Action, Buffer, Device, DeviceMemoryError, Span
+from .devices.interface import Action, Buffer, Device, DeviceMemoryError, Lent, Span
 from .interpret import act, check_results
 from .launching import Stretch, plan_actions
 from .memory import MemoryPlan
@@ -38,6 +38,7 @@ from .step import Place, Step, Storage
 
 Array = np.ndarray[Any, Any]
 _FLAG_BYTES = 4
+_MOST_MOVES = 4  # of a user's array, until it is copied into memory of the program's
 logger = logging.getLogger("symconv")
 
 
@@ -51,6 +52,9 @@ class DeviceProgram(PlannedProgram):
         super().__init__(graph, schedule, memory)
         self.device = device
         self._buffers: dict[Storage, Buffer] = {}
+        self._addresses: dict[Storage, int] = {}  # of leaves, as the launches have them
+        self._own: dict[Storage, Buffer] = {}  # of inputs that come from elsewhere
+        self._moves: dict[Storage, int] = {}
         self._larger_workspaces: dict[int, Buffer] = {}  # of steps that were given another plan than the arena has room for
         self._is_settled = False
         self._bound_steps: dict[int, list[Action]] = {}
@@ -112,20 +116,36 @@ class DeviceProgram(PlannedProgram):
         return [*self._step_actions(range(self.commit_start, len(self.steps))), *copies]
 
     def bind(self, leaf: Variable, buffer: Buffer) -> None:
-        """Let a leaf's value lie in this buffer from now on."""
+        """Let a leaf's value lie in this buffer from now on; launches of another address are made anew."""
         storage = self.schedule.inputs[leaf]
-        if self._buffers.get(storage) is not buffer:
-            self._buffers[storage] = buffer
-            self._bound_steps = {}
+        self._buffers[storage] = buffer
+        if self._addresses.get(storage) != buffer.address:
+            self._addresses[storage] = buffer.address
+            self._bound_steps = {position: actions for position, actions in self._bound_steps.items()
+                                 if all(each.home is not storage for each in self.steps[position].storages)}
             for stretch in (*self._stretches, self._commit):
                 stretch.forget()
+
+    def may_lie_in(self, leaf: Variable, lent: Lent) -> bool:
+        """Whether an input is read where the user has it. Not where his arrays keep changing their place: then the launches
+        would be made anew each time, and a copy costs less."""
+        storage = self.schedule.inputs[leaf]
+        if not lent.is_ordered or lent.buffer.address % ALIGNMENT or storage in self._own:
+            return False
+        self._moves[storage] = self._moves.get(storage, 0) + (self._addresses.get(storage) != lent.buffer.address)
+        return self._moves[storage] <= _MOST_MOVES
+
+    def let_go(self, leaf: Variable) -> None:
+        """The user's memory of an input is his again; the launches keep its address, for the next time that it is there."""
+        del self._buffers[self.schedule.inputs[leaf]]
 
     def input_span(self, leaf: Variable) -> Span:
         """The program's own memory of an input, to be filled before a run."""
         storage = self.schedule.inputs[leaf]
-        if storage not in self._buffers:
-            self.bind(leaf, self.device.allocate(storage.nbytes))
-        return Span.whole(self._buffers[storage])
+        if storage not in self._own:
+            self._own[storage] = self.device.allocate(storage.nbytes)
+        self.bind(leaf, self._own[storage])
+        return Span.whole(self._own[storage])
 
     def begin(self, targets: Sequence[Span]) -> None:
         """Before a run: where the new values that are not written in place go, in the order of `schedule.swapped`."""

@@ -15,10 +15,11 @@ from .interface import Buffer, DeviceMemoryError, DeviceProperties, Span
 class CupyBuffer:
     """Device memory from CuPy's pool. `pointer` is CuPy's; `owner` keeps a user's array alive whose memory this is."""
 
-    __slots__ = ("nbytes", "owner", "pointer")
+    __slots__ = ("address", "nbytes", "owner", "pointer")
 
     def __init__(self, pointer: Any, nbytes: int, owner: Any = None) -> None:
         self.pointer, self.nbytes, self.owner = pointer, nbytes, owner
+        self.address = int(pointer.ptr)
 
 
 class CupyBase:

@@ -71,7 +71,8 @@ class CupyDevice(CupyLaunching):
         with self.here():
             self.stream.wait_event(ready)
             if array.device.id == self.number:
-                return Lent(value, CupyBuffer(array.data, array.nbytes, array), array.shape, array.dtype)
+                is_ordered = isinstance(value, self.cupy.ndarray)
+                return Lent(value, CupyBuffer(array.data, array.nbytes, array), array.shape, array.dtype, is_ordered)
             own = self.cupy.cuda.alloc(max(array.nbytes, 1))
             own.copy_from_device_async(array.data, array.nbytes, self.stream)
             return Lent(value, CupyBuffer(own, array.nbytes, array), array.shape, array.dtype)

@@ -46,6 +46,11 @@ class Buffer(Protocol):
         """Its size."""
         ...
 
+    @property
+    def address(self) -> int:
+        """Where it starts."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -76,12 +81,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """A user's array that lies on a device: row-major in `buffer`. `value` keeps it alive."""
+    """A user's array that lies on a device: row-major in `buffer`.
+
+    `value` keeps it alive.  `is_ordered`: what its owner does next can be made to come behind the device's stream.
+    """
 
     value: Any
     buffer: Buffer
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    is_ordered: bool = True
 
 
 class Device(Protocol):
