@@ -9,6 +9,7 @@ from .conv_chain import ConvChainBlocked
 from .conv_common import refuse_epilogue
 from .conv_depthwise import DEPTHWISE
 from .conv_direct import ConvDirect
+from .conv_fft import CONV_FFT
 from .conv_gemm import ConvGemm
 from .conv_scatter import ConvScatter
 from .conv_turned import ConvTurned
@@ -20,6 +21,6 @@ from .implementation import Implementation
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), ConvTurned(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_WINOGRAD_WGRAD,
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), ConvTurned(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_FFT, *CONV_WINOGRAD_WGRAD,
                         ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Conv: CONV_IMPLEMENTATIONS, ConvChain: (ConvChainBlocked(),)}

@@ -78,12 +78,14 @@ class Preparation:
     """An input that an implementation wants in another form (weights packed or transformed), made by a kernel of its own.
 
     The kernel reads the input at `position` and writes `result`, which the main kernel then gets in its place.  Where the input is
-    state that the function does not update, this runs only when that state changes.
+    state that the function does not update, this runs only when that state changes.  `seconds` are what it is expected to take
+    beside reading and writing.
     """
 
     position: int
     kernel: Kernel
     result: Operand
+    seconds: float = 0.0
 
 
 class AnyKernel(Protocol):

@@ -120,11 +120,11 @@ class Watch:
         return run_reference(step.node, [leaf_value(each, self.values) for each in step.node.inputs])
 
     def _difference(self, step: Step, number: int, wanted: Array, found: Array) -> str | None:
-        """The same once more, with what rounding of the inputs changes; Winograd's form spreads NaN and infinities over tiles."""
+        """The same once more, with what rounding of the inputs changes; Winograd's form and transforms spread NaN and infinities over tiles."""
         if step.node is None:
             return None
         inputs = [leaf_value(each, self.values) for each in step.node.inputs]
-        if "winograd" in step.name and not all(np.isfinite(each).all() for each in inputs):
+        if any(word in step.name for word in ("winograd", "_fft_")) and not all(np.isfinite(each).all() for each in inputs):
             found = np.where(np.isfinite(found), found, wanted)
         nearby = [run_reference(step.node, [nudged(each, way) for each in inputs])[number] for way in range(NUDGES)]
         return difference(wanted, found, nearby=nearby)

@@ -23,6 +23,8 @@ from .step import Step
 
 _WINOGRAD = ("Winograd's form: errors of rounding up to 4 times those of direct sums, and a NaN or infinity spreads over its tile; "
              'config.conv.winograd = "off" keeps to direct sums')
+_FFT = ("Fourier transforms: errors of rounding are those of the largest numbers of a tile, and a NaN or infinity spreads over it; "
+        'config.conv.fft = "off" keeps to direct sums')
 _SPLIT = "sums are taken in parts, which are added in a fixed order: the same bits on every call"
 _TF32 = "products are rounded to tf32 (10 bits of fraction), sums run in float32; config.precision = \"float32\" forbids it"
 
@@ -80,6 +82,8 @@ def precision_notes(step: Step) -> tuple[str, ...]:
     name = step.choice.name
     if "winograd" in name:
         notes.append(_WINOGRAD)
+    if name == "conv_fft":
+        notes.append(_FFT)
     if "_split" in step.name:
         notes.append(_SPLIT)
     if name == "cudnn" and config.precision == "tf32" and node.inputs[0].dtype == "float32":

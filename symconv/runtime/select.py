@@ -140,7 +140,7 @@ def _expected(entrant: Entrant, target: Target, still: frozenset[int]) -> float:
     if len(still) < len(problem.inputs):
         for each in implementation.prepare(problem, target):
             if each.position not in still:
-                seconds += target.copy_seconds(problem.inputs[each.position].nbytes + each.result.nbytes)
+                seconds += each.seconds + target.copy_seconds(problem.inputs[each.position].nbytes + each.result.nbytes)
     return seconds
 
 

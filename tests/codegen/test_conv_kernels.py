@@ -37,7 +37,9 @@ def check(conv: ConvProblem, threads: int) -> None:
     for implementation in implementations:
         (found,) = run_kernel(implementation, op, *inputs, threads=threads)
         assert found.dtype == conv.dtype
-        wrong = np.abs(found - wanted) > TOLERANCE[conv.dtype] * magnitude
+        # transforms round as the largest numbers of a tile, also where a result has few terms
+        bound = magnitude.max(initial=0) if implementation.name == "conv_fft" else magnitude
+        wrong = np.abs(found - wanted) > TOLERANCE[conv.dtype] * bound
         assert not wrong.any(), f"{implementation.name}, {conv}: {wrong.sum()} of {wrong.size} wrong, first {np.argwhere(wrong)[0]}"
 
 
