@@ -44,7 +44,16 @@ def run(implementation: Any, op: Op, *inputs: Any, checked: bool = True) -> list
     problem = Problem(op, tuple(map(operand_of, arrays)), outputs)
     assert implementation.serves(op)
     assert implementation.refuse(problem, TARGET) is None
-    return run_plan(implementation.build(problem, TARGET), problem, arrays, checked)
+    return run_plan(implementation.build(problem, TARGET), problem, prepared(implementation, problem, arrays, checked), checked)
+
+
+def prepared(implementation: Any, problem: Problem, arrays: list[Array], checked: bool = True) -> list[Array]:
+    """The inputs as an implementation wants them: those that it prepares by a kernel of their own in their new form."""
+    made = list(arrays)
+    for each in implementation.prepare(problem, TARGET):
+        step = Problem(problem.op, (problem.inputs[each.position],), (each.result,))
+        (made[each.position],) = run_plan(cast(Any, each.kernel), step, [arrays[each.position]], checked)
+    return made
 
 
 def run_plan(plan: LaunchPlan, problem: Problem, arrays: list[Array], checked: bool = True) -> list[Array]:

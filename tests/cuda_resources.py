@@ -65,8 +65,10 @@ def launches(arch: int) -> Iterator[CudaKernel]:
             with config.change(precision=case.precision):
                 if not implementation.serves(case.op) or implementation.refuse(case.problem, target) is not None:
                     continue
-                plan = implementation.build(case.problem, target)
-            yield from getattr(plan, "launches", ())
+                plans = [each.kernel for each in implementation.prepare(case.problem, target)]
+                plans.append(implementation.build(case.problem, target))
+            for plan in plans:
+                yield from getattr(plan, "launches", ())
 
 
 def _operand(array: Array) -> Operand:

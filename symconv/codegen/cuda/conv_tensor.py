@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from ... import dtypes
 from ...graph import Op
@@ -17,7 +17,7 @@ from ...ops.epilogue import FULL
 from ...ops.spec import Kind
 from ...target import Target
 from ..conv_common import conv_problem, epilogue_suffix, minimal_bytes
-from ..kernel import Operand, Problem
+from ..kernel import Operand, Preparation, Problem
 from ..scalar_printer import load, storage_type, stored
 from .conv_epilogue import cuda_epilogue
 from .conv_geometry import LARGEST_INT32, ConvGeometry, TensorStrides, conv_geometry, span
@@ -25,6 +25,7 @@ from .conv_tensor_common import (
     image_factor,
     image_reach,
     pack,
+    packed_sizes,
     product_seconds,
     refuse_blocks,
     refuse_tensor_cores,
@@ -32,7 +33,7 @@ from .conv_tensor_common import (
     suffix,
     tile_context,
 )
-from .conv_tensor_packing import Factor, packing_blocks
+from .conv_tensor_packing import Factor, packing_blocks, packing_kernel
 from .conv_tensor_tiles import DEPTH_BYTES, TILES, ConvTile, Work, choose_tile, depth_swizzle, tile_seconds
 from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar, lay_out_parts
 from .printing import render_cuda
@@ -70,17 +71,27 @@ class ConvTensor(CudaImplementation):
         if problem.outputs[0].size == 0:
             return LAUNCH_SECONDS
         plan, rates = _pixel_plan(problem, target), gpu_rates(target.arch)
-        return product_seconds(problem, plan.factors, tile_seconds(plan.work, plan.tile, rates), rates)
+        return product_seconds(problem, plan.factors[:1], tile_seconds(plan.work, plan.tile, rates), rates)
+
+    def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
+        """The filters, packed, where they do not lie as they are read."""
+        if problem.outputs[0].size == 0:
+            return ()
+        filters = _pixel_plan(problem, target).factors[1]
+        if filters.is_ready:
+            return ()
+        packing = LaunchPlan((packing_kernel(filters, 1, 0),), bytes=filters.moved_bytes)
+        elements = filters.packed_bytes // dtypes.itemsize(filters.dtype)
+        return (Preparation(1, cast(Any, packing), Operand.contiguous(filters.dtype, (elements,))),)
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
-        """Launches that pack what needs it, and the product; none for an empty result."""
+        """The launch that packs the image where that is needed, and the product; none for an empty result."""
         if problem.outputs[0].size == 0:
             return LaunchPlan(())
         plan = _pixel_plan(problem, target)
-        parts = [factor.packed_bytes for factor in plan.factors if not factor.is_ready]
-        packing, buffers, _ = pack(plan.factors)
-        kernel = _pixel_kernel(problem, plan, buffers, gpu_rates(target.arch))
-        places, nbytes = lay_out_parts(parts)
+        packing, buffers = pack(plan.factors[:1])
+        kernel = _pixel_kernel(problem, plan, buffers[0], gpu_rates(target.arch))
+        places, nbytes = lay_out_parts(packed_sizes(plan.factors[:1]))
         return LaunchPlan((*packing, kernel), nbytes, flops=conv_problem(problem).flops, bytes=minimal_bytes(problem), parts=places)
 
 
@@ -126,10 +137,10 @@ def _pixel_plan(problem: Problem, target: Target) -> PixelPlan:
     return PixelPlan(geometry, factors, work, choose_tile(work, gpu_rates(target.arch), TILES), phases)
 
 
-def _pixel_kernel(problem: Problem, plan: PixelPlan, buffers: tuple[int, ...], rates: GpuRates) -> CudaKernel:
+def _pixel_kernel(problem: Problem, plan: PixelPlan, image_buffer: int, rates: GpuRates) -> CudaKernel:
     """The launch of the product."""
     conv, tile = conv_problem(problem), plan.tile
-    image, filters = pack(plan.factors)[2]
+    image, filters = (factor.ready() for factor in plan.factors)
     geometry, sizes = plan.geometry, plan.geometry.sizes
     wide = max(image_reach(image, sizes), filters.extent, _result_reach(problem, plan)) > LARGEST_INT32
     along_channels = geometry.result.channel == 1 and sizes.groups * sizes.rows > 1
@@ -140,7 +151,7 @@ def _pixel_kernel(problem: Problem, plan: PixelPlan, buffers: tuple[int, ...], r
     name = f"sc_conv_{conv.kind.value}_tensor_{'_'.join(words)}_{stages}s{epilogue_suffix(problem)}"
     source = _pixel_source(problem, plan, name, stages, "int64_t" if wide else "int32_t", along_channels, elements)
     operands = range(1 + cast(Conv, problem.op).n_core_inputs, 1 + len(problem.inputs))
-    return CudaKernel(name, source, (plan.work.blocks(tile), 1, 1), (tile.threads, 1, 1), (0, *buffers, *operands),
+    return CudaKernel(name, source, (plan.work.blocks(tile), 1, 1), (tile.threads, 1, 1), (0, image_buffer, 2, *operands),
                       _pixel_numbers(plan, image, filters), shared_bytes(tile, stages))
 
 

@@ -63,25 +63,23 @@ def product_seconds(problem: Problem, factors: tuple[Factor, ...], seconds: floa
     return packing + LAUNCH_SECONDS + max(seconds, minimal_bytes(problem) / rates.memory)
 
 
-def pack(factors: tuple[Factor, ...]) -> tuple[tuple[CudaKernel, ...], tuple[int, ...], tuple[Factor, ...]]:
-    """The launches that pack what is not ready, the buffers of all factors then, and the factors as they lie then.
+def pack(factors: tuple[Factor, ...]) -> tuple[tuple[CudaKernel, ...], tuple[int, ...]]:
+    """The launches that pack what is not ready of the inputs from 0 on, and the buffers of all then.
 
-    Factors are the inputs 0 and 1; what is packed goes to the workspace's parts in order.
+    What is packed goes to parts of the workspace, in order.
     """
-    launches, buffers, ready = [], [], []
-    n_parts = 0
+    launches: list[CudaKernel] = []
+    buffers = []
     for number, factor in enumerate(factors):
-        if factor.is_ready:
-            buffers.append(1 + number)
-            ready.append(factor)
-            continue
-        part = workspace_part(n_parts)
-        n_parts += 1
-        kernel = packing_kernel(factor, 1 + number, part)
-        launches += [] if kernel is None else [kernel]
-        buffers.append(part)
-        ready.append(factor.packed())
-    return tuple(launches), tuple(buffers), tuple(ready)
+        buffers.append(1 + number if factor.is_ready else workspace_part(len(launches)))
+        if not factor.is_ready:
+            launches.append(packing_kernel(factor, 1 + number, buffers[-1]))
+    return tuple(launches), tuple(buffers)
+
+
+def packed_sizes(factors: tuple[Factor, ...]) -> list[int]:
+    """Bytes of the workspace's parts that `pack` writes."""
+    return [factor.packed_bytes for factor in factors if not factor.is_ready]
 
 
 def image_factor(problem: Problem, geometry: ConvGeometry) -> Factor:

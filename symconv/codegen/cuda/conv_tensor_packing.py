@@ -1,7 +1,8 @@
 """Tensors brought into the form that convolutions on tensor cores copy: channels together, in whole vectors of 16 bytes.
 
 A plain (N, C, H, W) image would have to be gathered element by element, and each element once for every tap; one pass over it
-before is less work for all kernels but 1x1 ones.  Filters are small; DGRAD wants them turned besides.
+before is less work for all kernels but 1x1 ones.  Filters are packed by a step of their own, which for state that rests runs once;
+DGRAD wants them turned besides.
 """
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ class Factor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be read as it lies: channels together, and everything else in steps of whole vectors."""
+        """Whether it can be read as it lies: channels together, and everything else in steps of whole vectors (or it is empty)."""
+        if self.places * self.channels == 0:
+            return True
         steps = [stride for size, stride in zip((self.outer, *self.axes), self.strides.steps, strict=True) if size > 1]
         steps += [self.group_step] if self.groups > 1 else []
         return self.strides.channel == 1 and all(step % self.vector == 0 for step in steps)
@@ -58,8 +61,8 @@ class Factor:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the packed tensor; no buffer is empty."""
-        return max(VECTOR_BYTES, self.places * self.padded * dtypes.itemsize(self.dtype))
+        """Bytes of the packed tensor."""
+        return self.places * self.padded * dtypes.itemsize(self.dtype)
 
     @property
     def moved_bytes(self) -> int:
@@ -67,8 +70,10 @@ class Factor:
         read = self.places * self.channels * dtypes.itemsize(self.dtype)
         return 0 if self.is_ready else read + self.packed_bytes
 
-    def packed(self) -> Factor:
-        """The same tensor once it is packed: in the order of its groups, outer axis and axes."""
+    def ready(self) -> Factor:
+        """The same tensor as the product reads it: as it lies, or packed in the order of its groups, outer axis and axes."""
+        if self.is_ready:
+            return self
         steps = [self.padded]
         for size in reversed((self.outer, *self.axes)):
             steps.append(steps[-1] * size)
@@ -89,10 +94,8 @@ def packing_blocks(factor: Factor) -> int:
     return -(-factor.places // _SIDE) * -(-factor.padded // _SIDE)
 
 
-def packing_kernel(factor: Factor, source: int, target: int) -> CudaKernel | None:
-    """The launch that packs a tensor, from one buffer to another; None for one without elements."""
-    if factor.places == 0 or factor.padded == 0:
-        return None
+def packing_kernel(factor: Factor, source: int, target: int) -> CudaKernel:
+    """The launch that packs a tensor, from one buffer to another."""
     along_channels = factor.strides.channel == 1
     name = f"sc_conv_pack_{SUFFIXES[factor.dtype]}_{'channels' if along_channels else 'places'}"
     sizes = (factor.groups, factor.outer, *factor.axes)

@@ -20,6 +20,7 @@ from .conv_tensor_common import (
     image_factor,
     image_reach,
     pack,
+    packed_sizes,
     product_seconds,
     refuse_blocks,
     refuse_tensor_cores,
@@ -77,11 +78,11 @@ class ConvTensorFilters(CudaImplementation):
         if problem.outputs[0].size == 0:
             return LaunchPlan(())
         plan = _filter_plan(problem, target)
-        packing, buffers, ready = pack(plan.factors)
-        parts = [factor.packed_bytes for factor in plan.factors if not factor.is_ready]
+        packing, buffers = pack(plan.factors)
+        parts = packed_sizes(plan.factors)
         sums = workspace_part(len(parts)) if plan.splits > 1 else 0
         parts += [plan.part_bytes * plan.splits] if plan.splits > 1 else []
-        launches = [*packing, *_product(problem, plan, (sums, *buffers), (ready[0], ready[1]), gpu_rates(target.arch))]
+        launches = [*packing, *_product(problem, plan, (sums, *buffers), gpu_rates(target.arch))]
         places, nbytes = lay_out_parts(parts)
         return LaunchPlan(tuple(launches), nbytes, flops=conv_problem(problem).flops, bytes=minimal_bytes(problem), parts=places)
 
@@ -151,10 +152,10 @@ def split_seconds(work: Work, tile: ConvTile, part_bytes: int, rates: GpuRates, 
     return seconds if splits == 1 else seconds + LAUNCH_SECONDS + 2 * splits * part_bytes / rates.memory
 
 
-def _product(problem: Problem, plan: FilterPlan, buffers: tuple[int, ...], ready: tuple[Factor, Factor],
-             rates: GpuRates) -> tuple[CudaKernel, ...]:
+def _product(problem: Problem, plan: FilterPlan, buffers: tuple[int, ...], rates: GpuRates) -> tuple[CudaKernel, ...]:
     """The launch of the product, and the one that adds its parts."""
     conv, tile = conv_problem(problem), plan.tile
+    ready = plan.factors[0].ready(), plan.factors[1].ready()
     is_split, stages = plan.splits > 1, tile.stages(rates)
     wide = max(image_reach(ready[0], plan.geometry.sizes), ready[1].extent, plan.geometry.sizes.pixels + plan.share,
                span(problem.outputs[0].shape, problem.outputs[0].strides)) > LARGEST_INT32
