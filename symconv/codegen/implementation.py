@@ -1,6 +1,7 @@
 """What every implementation answers. Lists of them for each device, best first, stand in `codegen/lists.py`."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import BackendError, InternalError
@@ -46,6 +47,13 @@ class AnyImplementation:
     def build(self, problem: Problem, target: Target) -> Any:
         """What runs it on its device."""
         raise InternalError(f"the implementation {self.name} builds nothing")
+
+    def every_build(self, problem: Problem, target: Target) -> tuple[Any, ...]:
+        """All that `build` could give, where a measurement may find that another than the first is faster."""
+        return (self.build(problem, target),)
+
+    def rank(self, problem: Problem, target: Target, order: Sequence[int]) -> None:
+        """What was measured: numbers of `every_build`, fastest first. `build` and `instead` follow it where selection measures."""
 
     def instead(self, problem: Problem, target: Target, refused: Any) -> Any:
         """What to run instead of something it built that the device refused; None where another implementation is to do it."""

@@ -14,17 +14,19 @@ from .. import dtypes
 from ..codegen.cuda.elementwise import copy_plan
 from ..codegen.cuda.kernel import ERROR_FLAG, WORKSPACE, LaunchPlan, workspace_part
 from ..codegen.cuda.nvrtc_library import find_nvrtc
+from ..codegen.implementation import RefusedError
 from ..codegen.kernel import Operand, Problem
 from ..config import VERSION, config
 from ..errors import InternalError
 from ..target import Target
 from .devices.find import find_device
-from .devices.interface import Action, Device, Span
+from .devices.interface import Action, Device, DeviceMemoryError, Span
 from .launching import plan_actions
 from .measure import Entrant
 
 Array = np.ndarray[Any, Any]
 _CUDNN_PACKAGES = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-frontend", "cupy-cuda13x", "cupy-cuda12x")
+_TRIAL_RUNS = 5
 _FOLDERS = ("", "cuda", "cudnn", "templates/cuda")
 
 
@@ -74,7 +76,40 @@ class DeviceRun:
             self._made_by(copy_plan(asked.inputs[position]), position, asked.inputs[position].nbytes, reads, still)
         for preparation in implementation.prepare(problem, target):
             self._made_by(preparation.kernel, preparation.position, preparation.result.nbytes, reads, still)
-        self._always += self._actions(implementation.build(problem, target), [*outputs, *reads])
+        self._always += self._fastest_build(entrant, target, [*outputs, *reads])
+
+    def _fastest_build(self, entrant: Entrant, target: Target, operands: Sequence[Span]) -> list[Action]:
+        """The launches of what the implementation builds; where it can build several things, of the fastest, whose rank is kept.
+
+        Raises:
+            RefusedError: the device refuses them all.
+        """
+        builds = entrant.implementation.every_build(entrant.problem, target)
+        if len(builds) == 1:
+            return self._actions(builds[0], operands)
+        seconds: dict[int, float] = {}
+        reasons: list[str] = []
+        for number, each in enumerate(builds):
+            try:
+                seconds[number] = self._trial_seconds(each, operands)
+            except (RefusedError, DeviceMemoryError) as error:
+                reasons.append(" ".join(str(error).split()))
+        if not seconds:
+            raise RefusedError("; ".join(dict.fromkeys(reasons)))
+        order = sorted(seconds, key=seconds.__getitem__)
+        entrant.implementation.rank(entrant.problem, target, order)
+        return self._actions(builds[order[0]], operands)
+
+    def _trial_seconds(self, plan: Any, operands: Sequence[Span]) -> float:
+        """The median of three runs, after one that is not counted; its memory is given back."""
+        held = len(self._kept)
+        try:
+            actions = self._actions(plan, operands)
+            self.device.run([*self._once, *actions])
+            return float(np.median([self.device.time(actions, _TRIAL_RUNS) for _ in range(3)]))
+        finally:
+            self.device.synchronize()
+            del self._kept[held:]
 
     def _made_by(self, plan: Any, position: int, nbytes: int, reads: list[Span], still: frozenset[int]) -> None:
         """An input in another form, made once where it comes of resting state."""

@@ -1,16 +1,24 @@
 """Whole functions whose convolutions cuDNN runs: on the emulator, with a stand-in in cuDNN's place."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cudnn_stand_in import NumPyCudnn
 
 import symconv as sc
 import symconv.tensor as T
+from symconv.codegen.cuda.kernel import CudnnLaunch
+from symconv.codegen.cudnn import plan_list
+from symconv.codegen.cudnn.devices import known_device
 from symconv.codegen.cudnn.implementation import CudnnConvolution
 from symconv.codegen.cudnn.plan_list import stand_in
 from symconv.config import config
 from symconv.errors import BackendError
+from symconv.runtime import measure
+from symconv.runtime.devices import find
+from symconv.runtime.devices.emulator import PROPERTIES, EmulatorDevice
 from symconv.tensor.nnet import conv2d, dnn, relu
 
 EMULATOR = "emulator"
@@ -177,3 +185,86 @@ def test_a_training_step_with_cudnn_forced_follows_the_cpu():
     np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-4)
     for found, wanted in zip(results[1][1], results[0][1], strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+
+
+class TimedGpu(EmulatorDevice):
+    """A GPU whose clock tells what the test says: seconds by cuDNN's engine, and for generated kernels."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        gpu = known_device("h200")
+        self.name, self.seconds, self.timed_engines = "cuda:0", seconds, []
+        self.properties = replace(PROPERTIES, name=gpu.name, figures=gpu.text, software="told by a test")
+
+    def time(self, actions, times=1):
+        self.run(actions)
+        engines = [each.args[0].plan.engine for each in actions if each.args and isinstance(each.args[0], CudnnLaunch)]
+        self.timed_engines += engines
+        return self.seconds[engines[0] if engines else "generated"]
+
+
+def timed_choice(monkeypatch, cudnn, **seconds):
+    """What runs the layer, and the device, with `selection = "measure"`."""
+    device = TimedGpu(seconds)
+    monkeypatch.setattr(find, "_device", lambda *_: device)
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    x, w, b = variables()
+    with stand_in(cudnn), config.change(selection="measure", emulator__checked=False):
+        function = sc.compile([x, w, b], layer(x, w, b), device="cuda")
+        found = function(*given)
+        text = function.explain()
+    np.testing.assert_allclose(found, sc.compile([x, w, b], layer(x, w, b))(*given), rtol=1e-4, atol=1e-4)
+    return text, device
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """No answer is known: neither on disk nor in this process."""
+    monkeypatch.setattr(measure, "_known", {})
+    with config.change(cache_dir=str(tmp_path / "cache")):
+        yield
+
+
+@pytest.mark.usefixtures("fresh")
+def test_measuring_takes_the_fastest_plan_and_keeps_the_answer(monkeypatch):
+    engines = ("slow", 0), ("gone", 0), ("quick", 64)
+    cudnn = NumPyCudnn(*engines, refused=("gone",))
+    text, device = timed_choice(monkeypatch, cudnn, slow=2e-3, quick=1e-3, generated=5e-3)
+    assert "runs cudnn (measured 1 ms" in text
+    assert "cuDNN's plan quick" in text
+    assert {"slow", "quick"} == set(device.timed_engines)
+    monkeypatch.setattr(measure, "_known", {})  # as another process would: only the disk knows
+    plan_list._plan_list.cache_clear()
+    text, device = timed_choice(monkeypatch, cudnn, slow=0.0, quick=0.0, generated=0.0)
+    assert "cuDNN's plan quick" in text
+    assert not device.timed_engines
+
+
+@pytest.mark.usefixtures("fresh")
+def test_measuring_may_find_a_generated_kernel_faster(monkeypatch):
+    text, _ = timed_choice(monkeypatch, NumPyCudnn(("slow", 0), ("slower", 0)), slow=2e-3, slower=3e-3, generated=1e-3)
+    assert "runs conv_" in text
+    assert "not cudnn: slower (measured 2 ms" in text
+
+
+@pytest.mark.usefixtures("fresh")
+def test_plans_that_are_all_refused_when_timed_leave_the_generated_kernels(monkeypatch):
+    text, _ = timed_choice(monkeypatch, NumPyCudnn(("first", 0), ("second", 0), refused=("first", "second")), generated=1e-3)
+    assert "runs conv_" in text
+    assert "cuDNN: no, it failed when it was timed: first does not run on this machine" in text
+
+
+def test_a_workspace_that_finds_no_memory_is_given_up_for_a_smaller_one(monkeypatch):
+    device = TimedGpu({})
+    monkeypatch.setattr(find, "_device", lambda *_: device)
+    device.memory_limit = 1 << 20
+    given = arrays((2, 3, 7, 6), (4, 3, 3, 3), (4,))
+    x, w, b = variables()
+    with stand_in(NumPyCudnn(("large", 512 << 20), ("small", 0))), config.change(dnn__enabled=True, emulator__checked=False):
+        function = sc.compile([x, w, b], layer(x, w, b), device="cuda")
+        function(*given)
+        assert "cuDNN's plan small" in function.explain()
+    with stand_in(NumPyCudnn(("large", 512 << 20))), config.change(dnn__enabled=True, emulator__checked=False):
+        function = sc.compile([x, w, b], layer(x, w, b), device="cuda")
+        with pytest.raises(BackendError, match="too much workspace"):
+            function(*given)

@@ -1,6 +1,7 @@
 """cuDNN among the implementations of `Conv` on CUDA."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from ...config import config
@@ -88,14 +89,14 @@ class CudnnConvolution(CudaImplementation):
         following = self._list(asked, target).after(refused.cudnn.plan)
         return None if following is None else _launches(problem, asked, following)
 
-    def every_plan(self, problem: Problem, target: Target) -> tuple[LaunchPlan, ...]:
-        """All plans that are tried, in the heuristics' order; for timing them."""
+    def every_build(self, problem: Problem, target: Target) -> tuple[LaunchPlan, ...]:
+        """All plans that are tried, in the heuristics' order."""
         asked = self._asked(problem, target)
-        return tuple(_launches(problem, asked, plan) for plan in self._list(asked, target).in_order())
+        return tuple(_launches(problem, asked, plan) for plan in self._list(asked, target).by_number())
 
-    def plans_of(self, problem: Problem, target: Target) -> PlanList:
-        """The plans of a problem, numbered; `PlanList.order` says which is tried first."""
-        return self._list(self._asked(problem, target), target)
+    def rank(self, problem: Problem, target: Target, order: Sequence[int]) -> None:
+        """Kept on disk, for this problem, GPU and version of cuDNN."""
+        self._list(self._asked(problem, target), target).rank(order)
 
     def asked(self, problem: Problem, target: Target) -> Asked:
         """What plans are asked for."""

@@ -16,10 +16,11 @@ from hashlib import sha256
 from itertools import islice
 from typing import Protocol
 
-from ...config import config
+from ...config import VERSION, config
 from ...errors import BackendError, explain_error
 from ...ops.conv_problem import ConvProblem
 from ..cache import current_cache
+from ..notes import MEASURED, read_note, write_note
 from . import library
 from .devices import DeviceProperties
 from .fusion import Fusion, parse_fusion
@@ -85,14 +86,14 @@ def _library_state(runs_here: bool) -> str | None:
 
 
 class PlanList:
-    """The plans of one question. `order`, where plans were timed, has their numbers, fastest first."""
+    """The plans of one question. `order` has the numbers of those that were timed, fastest first; of other plans there is none."""
 
-    def __init__(self, maker: PlanMaker, asked: Asked) -> None:
+    def __init__(self, maker: PlanMaker, asked: Asked, measures: bool = False) -> None:
         self._maker, self._asked = maker, asked
         self._found: list[CudnnPlan] = []
         self._source: Iterator[CudnnPlan] | None = None
         self._lock = threading.RLock()
-        self.order: Sequence[int] = ()
+        self.order: tuple[int, ...] = self._noted() if measures else ()
 
     def get(self, number: int) -> CudnnPlan:
         """The `number`-th plan.
@@ -108,10 +109,13 @@ class PlanList:
                 self._found.append(kept or self._made())
             return self._found[number]
 
-    def in_order(self) -> Iterator[CudnnPlan]:
-        """The plans in the order in which they are to be tried; ends where there are no more."""
-        numbers = [*self.order, *(number for number in range(MOST_PLANS) if number not in self.order)]
-        for number in numbers:
+    def by_number(self) -> Iterator[CudnnPlan]:
+        """The plans as the heuristics give them; ends where there are no more.
+
+        Raises:
+            PlanRefusedError: there is none.
+        """
+        for number in range(MOST_PLANS):
             try:
                 plan = self.get(number)
             except PlanRefusedError:
@@ -119,6 +123,27 @@ class PlanList:
                     raise
                 return
             yield plan
+
+    def in_order(self) -> Iterator[CudnnPlan]:
+        """The plans in the order in which they are to be tried: where they were timed, those that ran."""
+        return (self.get(number) for number in self.order) if self.order else self.by_number()
+
+    def rank(self, order: Sequence[int]) -> None:
+        """Numbers of plans, fastest first, as measured; kept on disk."""
+        self.order = tuple(order)
+        try:
+            write_note(MEASURED, self._facts(), list(order))
+        except OSError as error:
+            log.warning("the plans of %s are timed again by the next process: they cannot be kept (%s)", self._asked.key, error)
+
+    def _noted(self) -> tuple[int, ...]:
+        noted = read_note(MEASURED, self._facts())
+        if not isinstance(noted, list) or not all(type(each) is int and 0 <= each < MOST_PLANS for each in noted):
+            return ()
+        return tuple(noted)
+
+    def _facts(self) -> dict[str, str]:
+        return {"plans of": self._asked.key, "gpu": self._asked.gpu.text, "cudnn": self._maker.version, "symconv": VERSION}
 
     def after(self, plan: CudnnPlan) -> CudnnPlan | None:
         """The plan to be tried after another; the first after one that is not of this list."""
@@ -153,13 +178,13 @@ class PlanList:
 
 
 @lru_cache(maxsize=4096)
-def _plan_list(maker: PlanMaker, asked: Asked, cache_dir: str, selection: str) -> PlanList:
-    return PlanList(maker, asked)
+def _plan_list(maker: PlanMaker, asked: Asked, cache_dir: str, measures: bool) -> PlanList:
+    return PlanList(maker, asked, measures)
 
 
 def plan_list(maker: PlanMaker, asked: Asked) -> PlanList:
     """The plans of a question; the same list for the same question."""
-    return _plan_list(maker, asked, config.cache_dir, config.selection)
+    return _plan_list(maker, asked, config.cache_dir, config.selection == "measure")
 
 
 def first_plan(problem: ConvProblem, device: DeviceProperties, requirements: Requirements | None = None) -> CudnnPlan:
