@@ -39,7 +39,25 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1 or emulator")
     bench.add_argument("--training", action="store_true", help="count what is made of the weights: they change with every call")
     bench.set_defaults(run=_bench)
+    show = commands.add_parser("show", help="show a graph or compiled function of a file as a page, a drawing or text")
+    show.add_argument("graph", metavar="FILE.py:NAME", help="a variable, a compiled function, or a function that gives one")
+    show.add_argument("--html", type=Path, metavar="OUT.html", help="write a page")
+    show.add_argument("--svg", type=Path, metavar="OUT.svg", help="write a drawing")
+    show.add_argument("--text", action="store_true", help="print the tree (done where nothing else is asked for)")
+    show.set_defaults(run=_show)
     return parser
+
+
+def _show(options: argparse.Namespace) -> int:
+    from .errors import UserError
+    from .printing.show import show
+
+    try:
+        print(*show(options.graph, options.html, options.svg, options.text), sep="\n")
+    except UserError as error:
+        print(error)
+        return 2
+    return 0
 
 
 def _bench(options: argparse.Namespace) -> int:

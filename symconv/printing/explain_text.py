@@ -19,7 +19,7 @@ def report_text(report: Report) -> str:
     if report.program is not None:
         return "\n".join(_report_lines(title, report))
     how = "Kernels are chosen for shapes: call the function once, or function.prepare(shapes)."
-    return "\n".join([f"{title}: no program yet", how, *_section("rewriting", _rewrite_lines(report.rewrites))])
+    return "\n".join([f"{title}: no program yet", how, *_section("rewriting", rewrite_lines(report.rewrites))])
 
 
 def steps_text(report: Report) -> str:
@@ -31,19 +31,21 @@ def _report_lines(title: str, report: Report) -> list[str]:
     inputs = ", ".join(f"{escape(name)} {type}" for name, type in report.inputs) or "no inputs"
     convolutions = [step for step in report.steps if step.problem is not None]
     others = [step for step in report.steps if step.problem is None]
-    assert report.memory is not None
     lines = [f"{title}: the program for {inputs} ({plural(len(report.steps), 'step')}"
              + (f"; one of {report.n_programs} programs)" if report.n_programs > 1 else ")")]
     lines += _section("convolutions", [line for step in convolutions for line in _step_lines(step)])
     lines += _section("other steps" if convolutions else "steps", _table([_row(step) for step in others]))
     lines += _section("chosen among several", [line for step in others for line in _choice_lines(step)])
-    lines += _section("rewriting", _rewrite_lines(report.rewrites))
-    lines += _section("layout", _layout_lines(report))
-    lines += _section("memory", _memory_lines(report.memory))
-    lines += _section("copies in and out", _transfer_lines(report))
-    lines += _section("started on the device", [escape(each) for each in report.launching])
-    lines += _section("what the bits depend on", report.notes)
-    return lines + _section("machine", _machine_lines(report))
+    return lines + [line for title, each in general_sections(report) for line in _section(title, each)]
+
+
+def general_sections(report: Report) -> list[tuple[str, Sequence[str]]]:
+    """What is told of the program as a whole: titles and lines, some of them without any."""
+    assert report.memory is not None
+    return [("rewriting", rewrite_lines(report.rewrites)), ("layout", _layout_lines(report)),
+            ("memory", _memory_lines(report.memory)),
+            ("copies in and out", _transfer_lines(report)), ("started on the device", [escape(each) for each in report.launching]),
+            ("what the bits depend on", report.notes), ("machine", _machine_lines(report))]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
@@ -54,7 +56,7 @@ def _step_lines(step: StepReport) -> list[str]:
     """A step in full: problem, choice, candidates, what is fused, the user's line."""
     node = step.node
     what = str(step.problem) if step.problem is not None else step.copy if node is None else operation_text(node)
-    lines = [f"step {step.number}: {what}", f"  runs {_choice_text(step)}"]
+    lines = [f"step {step.number}: {what}", f"  runs {choice_text(step)}"]
     if step.reference_reason is None:
         lines += _other_lines(step)
     if step.not_cudnn is not None:
@@ -81,7 +83,7 @@ def _choice_lines(step: StepReport) -> list[str]:
     """Why this implementation, for a step that several were asked for."""
     if step.reference_reason is not None or len(step.candidates) < 2:
         return []
-    return [f"step {step.number}: {_choice_text(step)}", *_other_lines(step)]
+    return [f"step {step.number}: {choice_text(step)}", *_other_lines(step)]
 
 
 def _node_lines(step: StepReport, node: Apply) -> list[str]:
@@ -93,24 +95,24 @@ def _node_lines(step: StepReport, node: Apply) -> list[str]:
         lines.append(f"  fused in it: {', '.join(step.fused)}")
     elif isinstance(node.op, Conv):
         lines.append("  fused into it: nothing")
-    lines += [f"  i{number} {_operand_text(variable)}" for number, variable in enumerate(node.inputs)]
+    lines += [f"  i{number} {operand_text(variable)}" for number, variable in enumerate(node.inputs)]
     return lines
 
 
-def _operand_text(variable: Variable) -> str:
+def operand_text(variable: Variable) -> str:
     what = variable_text(variable) if variable.apply is None else operation_text(variable.apply)
     return f"{shortened(what)} {variable.type}"
 
 
-def _choice_text(step: StepReport) -> str:
+def choice_text(step: StepReport) -> str:
     if step.reference_reason is not None:
         return f"the NumPy reference: {escape(step.reference_reason)}"
     chosen = next((each for each in step.candidates if each.is_chosen), None)
-    expected = "" if chosen is None else _expected(chosen)
+    expected = "" if chosen is None else expected_text(chosen)
     return f"{step.implementation}{expected}, kernel {step.kernel}"
 
 
-def _expected(candidate: CandidateReport) -> str:
+def expected_text(candidate: CandidateReport) -> str:
     if not candidate.seconds:
         return ""
     speed = f", {candidate.gflops:.1f} GFLOP/s" if candidate.gflops else ""
@@ -121,7 +123,7 @@ def _expected(candidate: CandidateReport) -> str:
 def _candidate_text(candidate: CandidateReport) -> str:
     if candidate.refusal is not None:
         return f"not {candidate.name}: {escape(candidate.refusal)}"
-    return f"not {candidate.name}: slower{_expected(candidate)}"
+    return f"not {candidate.name}: slower{expected_text(candidate)}"
 
 
 def _mark(step: StepReport, output: int) -> str:
@@ -149,7 +151,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
             for row in every]
 
 
-def _rewrite_lines(reports: Iterable[RewriteReport]) -> list[str]:
+def rewrite_lines(reports: Iterable[RewriteReport]) -> list[str]:
     lines = []
     for report in reports:
         often = sorted(report.counts.items(), key=lambda item: (-item[1], item[0]))

@@ -44,10 +44,11 @@ class Records:
     def _record(self, node: DiagramNode, thing: Thing, subject: Subject, home: str) -> dict[str, Plain]:
         variables = thing.outputs if isinstance(thing, Apply) else (thing,)
         layouts = dict.fromkeys(subject.layouts[each] for each in variables if each in subject.layouts)
-        found: dict[str, Plain] = {"kind": node.kind, "category": node.category, "head": node.headline, "details": list(node.details),
-                 "name": node.name, "type": node.type, "home": home, "scopes": list(node.scopes),
-                 "places": [self._place(place) for place in variables[0].source], "layout": ", ".join(layouts), "step": node.step,
-                 "how": node.implementation, "label": shortened(_label(thing), 80)}
+        found: dict[str, Plain] = {
+            "kind": node.kind, "category": node.category, "head": node.headline, "details": list(node.details), "name": node.name,
+            "type": node.type, "home": home, "scopes": list(node.scopes),
+            "places": [self._place(place) for place in variables[0].source],
+            "layout": ", ".join(layouts), "step": node.step, "how": node.implementation, "label": shortened(_label(thing), 80)}
         if isinstance(thing, Apply):
             found["inputs"] = [[self.number(each), each.index] for each in thing.inputs]
         return {name: value for name, value in found.items() if value not in ("", []) and not (name == "step" and value < 0)}

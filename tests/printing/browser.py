@@ -33,8 +33,8 @@ class Browser:
         down_read, self.down = os.pipe()
         self.up, up_write = os.pipe()
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                 "--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe", "--force-color-profile=srgb",
-                 f"--user-data-dir={self.folder.name}", f"--window-size={width},{height}"]
+                 "--no-first-run", "--disable-extensions", "--disable-background-networking", "--force-color-profile=srgb",
+                 "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", f"--window-size={width},{height}"]
         command = 'exec "$0" "$@" 3<&"$DOWN" 4>&"$UP"'
         self.process = subprocess.Popen(["bash", "-c", command, program, *flags, "about:blank"], pass_fds=(down_read, up_write),
                                         env=dict(os.environ, DOWN=str(down_read), UP=str(up_write)),
