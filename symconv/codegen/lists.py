@@ -11,6 +11,7 @@ from .implementation import AnyImplementation, Implementation
 def _table() -> dict[type[Op], tuple[Implementation, ...]]:
     from . import (
         asserting,
+        conv_pooled,
         convolution,
         creation,
         elementwise,
@@ -24,7 +25,7 @@ def _table() -> dict[type[Op], tuple[Implementation, ...]]:
     )
 
     table: dict[type[Op], tuple[Implementation, ...]] = {}
-    for family in (elementwise, reductions, softmax, matmul, convolution, pooling, indexing, joining, creation, random,
+    for family in (elementwise, reductions, softmax, matmul, convolution, conv_pooled, pooling, indexing, joining, creation, random,
                    asserting):
         table.update(family.IMPLEMENTATIONS)
     return table

@@ -1,4 +1,4 @@
-"""Pooling on the CPU: the four ops of `ops/pooling.py` for every rank, stride, padding and border rule.
+"""Pooling on the CPU: the ops of `ops/pooling.py`, and places of maxima, for every rank, stride, padding and border rule.
 
 Batch and image sizes are run-time arguments; window, stride, padding and mode are in the source.  A row of outputs is worked
 on at once, in vectors along it: windows that lie whole inside the image with the window written out, the others element by
@@ -15,6 +15,7 @@ from .. import dtypes
 from ..errors import InternalError
 from ..graph import Op
 from ..ops.blocked_pooling import BlockedPool
+from ..ops.pooled_convolution import PoolPlaces
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..target import Target
 from .boxes import scalar_type
@@ -25,6 +26,7 @@ from .templates import render_kernel
 
 _LARGEST_WRITTEN_OUT = 32  # elements of a window; beyond, writing it out costs registers and gains nothing
 _PARALLEL_FROM = 1 << 15   # elements read; below, starting threads costs more than they gain
+_PIECE = 1024  # elements of a row, or of several, that have their places found at once
 _AXES = ("d", "h", "w")
 _WITHOUT_KERNEL = ("float16", "bfloat16")
 
@@ -96,6 +98,28 @@ class PoolBlocks(_Pooling):
         """Image and result without the axis of lanes."""
         x, y = (Operand.contiguous(each.dtype, each.shape[:-1]) for each in (problem.inputs[0], problem.outputs[0]))
         return cast(BlockedPool, problem.op).pool, x, y
+
+
+class PoolWithPlaces(_Pooling):
+    """`PoolPlaces`: the largest element of every window, and which of its elements that is."""
+
+    name = "pool_places"
+    template = "pool_places.c.j2"
+
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """Windows that are too large to be written out, and what no pooling in C takes."""
+        volume = math.prod(cast(PoolPlaces, problem.op).pool.window)
+        if volume > _LARGEST_WRITTEN_OUT:
+            return f"windows of {volume} elements are not written out"
+        return super().refuse(problem, target)
+
+    def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
+        """The image and the largest elements."""
+        return cast(PoolPlaces, problem.op).pool, problem.inputs[0], problem.outputs[0]
+
+    def context(self, pool: Pool, dtype: str) -> dict[str, Any]:
+        """No window reaches over the image, so that none of the loops for those is needed."""
+        return {"elements": (), "piece": _PIECE, "place_type": "int32_t" if dtypes.itemsize(dtype) <= 4 else "int64_t"}
 
 
 class MaxPoolScatter(_Pooling):
@@ -209,11 +233,12 @@ def _written_out(pool: Pool, allowed: bool) -> dict[str, Any]:
     return {"elements": elements, "rows": rows}
 
 
-_KERNEL_NAMES: dict[type[Op], str] = {Pool: "pool", MaxPoolGrad: "pool_grad", MaxPoolGather: "pool_gather",
-                                      AveragePoolGrad: "pool_grad"}
+_KERNEL_NAMES: dict[type[Op], str] = {Pool: "pool", PoolPlaces: "pool_places", MaxPoolGrad: "pool_grad",
+                                      MaxPoolGather: "pool_gather", AveragePoolGrad: "pool_grad"}
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {
     Pool: (PoolRows(),),
     BlockedPool: (PoolBlocks(),),
+    PoolPlaces: (PoolWithPlaces(),),
     MaxPoolGrad: (MaxPoolScatter(),),
     MaxPoolGather: (MaxPoolPick(),),
     AveragePoolGrad: (AveragePoolSpread(),),

@@ -31,6 +31,7 @@ from .engine import run_phase
 from .fuel import FUEL
 from .layout import choose_layouts
 from .log import Log
+from .pooled_gradients import skip_zeros_of_pooling
 from .rule import Phase
 
 _SMALLER = (*movement.RULES, *identities.RULES, *assertions.RULES)
@@ -44,6 +45,7 @@ SYMBOLIC: tuple[Phase, ...] = (
 BOUND: tuple[Phase, ...] = (
     Phase("bound_stabilize", stable_softmax.BOUND_RULES),
     Phase("bound_canonicalize", (*folding.RULES, *bound.RULES, *_SMALLER, *reductions.BOUND_RULES, *pooling.RULES, *moments.RULES)),
+    Phase("pooled_gradients", whole=(skip_zeros_of_pooling,)),
     Phase("conv_scale", (*convolution_spec.RULES, *convolution_scale.RULES, *movement.RULES, *folding.RULES)),
     Phase("conv_fuse", (*convolution_fusion.RULES, *movement.RULES, *folding.RULES)),
     Phase("layout", movement.RULES, whole=(choose_layouts, join_chains)),
