@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from ..graph import Apply, Op
 from ..ops.basic_indexing import IncSubtensor, Subtensor
+from ..ops.blocked_pooling import BlockedPool, BlockedPoolGrad
+from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
 from ..ops.fused import FusedElementwise
@@ -12,6 +14,7 @@ from ..ops.integer_indexing import Gather, ScatterAdd, ScatterSet
 from ..ops.joining import Concatenate
 from ..ops.linalg import MatMul
 from ..ops.moments import Moments
+from ..ops.pooled_convolution import PooledConv, PoolPlaces
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..ops.random import Random
 from ..ops.reduce_many import ReduceMany
@@ -22,8 +25,8 @@ from .infix import program_texts
 from .names import escape
 
 CATEGORIES: tuple[tuple[str, tuple[type[Op], ...]], ...] = (
-    ("convolution", (Conv,)),
-    ("pooling", (Pool, MaxPoolGrad, MaxPoolGather, AveragePoolGrad)),
+    ("convolution", (Conv, ConvChain, PooledConv)),
+    ("pooling", (Pool, MaxPoolGrad, MaxPoolGather, AveragePoolGrad, BlockedPool, BlockedPoolGrad, PoolPlaces)),
     ("matrix product", (MatMul,)),
     ("elementwise", (Elementwise, FusedElementwise)),
     ("reduction", (Reduce, ReduceMany, ArgReduce, Moments, SumTo)),

@@ -1,7 +1,7 @@
 """Times made into numbers that tell something: GFLOP/s, GB/s, the part of what the machine could do; sums by operation and line."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
@@ -11,10 +11,9 @@ import numpy as np
 from .. import dtypes
 from ..codegen.kernel import Operand
 from ..graph.provenance import Sources
-from ..ops.conv_chain import ConvChain
-from ..ops.convolution import Conv
 from ..target import Target
 from .planned import PlannedProgram
+from .problems import conv_problem, conv_problems
 from .step import Step
 from .targets import make_target
 
@@ -121,15 +120,15 @@ def operation_name(step: Step) -> str:
     """The class of a step's operation: `Conv fprop`, `Elementwise`, `Reduce`, or what a step without one is for."""
     if step.node is None:
         return "preparation of weights" if step.writes[0].operand.shape != step.reads[0].operand.shape else "copy"
-    op = step.node.op
-    return f"Conv {op.kind.value}" if isinstance(op, Conv) else type(op).__name__
+    problem = conv_problem(step.node)
+    return type(step.node.op).__name__ if problem is None else f"Conv {problem.kind.value}"
 
 
 def problem_text(step: Step) -> str:
-    """A convolution's problem string, else the step's operands."""
-    node = step.node
-    if node is not None and isinstance(node.op, Conv):
-        return str(node.op.problem([variable.type for variable in node.inputs], node.outputs[0].type))
+    """The problem strings of convolutions, else the step's operands."""
+    problems = conv_problems(step.node)
+    if problems:
+        return "; ".join(map(str, problems))
     reads, writes = (", ".join(_operand_text(place.operand) for place in places) for places in (step.reads, step.writes))
     return f"{reads} -> {writes}"
 
@@ -140,21 +139,10 @@ def _operand_text(operand: Operand) -> str:
 
 def flops_of(step: Step) -> int:
     """The products and sums of a direct computation; what the kernel tells where the step is no convolution."""
-    node = step.node
-    if node is not None and isinstance(node.op, Conv):
-        return node.op.problem([variable.type for variable in node.inputs], node.outputs[0].type).flops
-    if node is not None and isinstance(node.op, ConvChain):
-        return _chain_flops(node.op, [variable.type for variable in node.inputs])
+    problems = conv_problems(step.node)
+    if problems:
+        return sum(problem.flops for problem in problems)
     return step.kernel.flops if step.kernel is not None else 0
-
-
-def _chain_flops(chain: ConvChain, types: Sequence[Any]) -> int:
-    total, value = 0, types[0]
-    for stage, extra in chain.parts(types):
-        (result,) = stage.infer(value, *extra)
-        total += stage.problem([value, *extra], result).flops
-        value = result
-    return total
 
 
 def moved_bytes(step: Step) -> int:

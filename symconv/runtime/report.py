@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..graph import Apply, TensorType, Variable
 from ..graph.provenance import Sources
 from ..ops.conv_problem import ConvProblem
-from ..ops.convolution import Conv
 from ..rewrites.log import Declined, expression_text
 from ..target import Target
 from .layouts import Conversion, conversions, plain_seconds
 from .planned import PlannedProgram
-from .profile_rows import live_bytes
+from .problems import conv_problem
+from .profile_rows import flops_of, live_bytes
 from .report_notes import determinism_notes, fused_parts, not_fused, precision_notes
 from .select import CUDNN, NO_CANDIDATE, Candidate, Choice, expected_seconds
 from .step import KINDS, Place, Step
@@ -175,8 +175,8 @@ def _chosen(step: StepReport) -> CandidateReport:
 
 def _step_report(number: int, step: Step, program: PlannedProgram, target: Target, declined: Sequence[Declined]) -> StepReport:
     node, choice = step.node, step.choice
-    problem = _conv_problem(step)
-    flops = problem.flops if problem is not None else step.kernel.flops if step.kernel is not None else 0
+    problem = conv_problem(node)
+    flops = flops_of(step)
     candidates = () if choice is None else tuple(_candidate_report(each, choice, flops, target) for each in choice.candidates)
     return StepReport(
         number, node, _copy_text(step) if node is None else "", step.kernel.name if step.kernel is not None else "",
@@ -243,12 +243,6 @@ def _copy_text(step: Step) -> str:
 
 def _place_type(place: Place) -> str:
     return str(TensorType(place.operand.dtype, place.operand.shape))
-
-
-def _conv_problem(step: Step) -> ConvProblem | None:
-    if step.node is None or not isinstance(step.node.op, Conv):
-        return None
-    return step.node.op.problem([variable.type for variable in step.node.inputs], step.node.outputs[0].type)
 
 
 def _rewrite_report(stage: str, log: Any) -> RewriteReport:

@@ -54,7 +54,8 @@ def test_standard_output_that_is_no_terminal(monkeypatch, capsys):
 
 @pytest.mark.parametrize(("settings", "style"), [
     ({}, coloured), ({"NO_COLOR": "1"}, plain), ({"NO_COLOR": ""}, coloured), ({"TERM": "dumb"}, plain),
-    ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, plain), ({"TERM": "dumb", "FORCE_COLOR": "1"}, coloured), ({"FORCE_COLOR": "0"}, coloured),
+    ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, plain), ({"TERM": "dumb", "FORCE_COLOR": "1"}, coloured),
+    ({"FORCE_COLOR": "0"}, coloured),
 ])
 def test_the_environment_decides_on_a_terminal(monkeypatch, settings, style):
     for name, value in settings.items():

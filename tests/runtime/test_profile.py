@@ -163,3 +163,16 @@ def test_waiting_for_a_device_is_told_apart():
     seconds = function.profile.seconds()
     assert 0 <= seconds["waiting"] <= seconds["steps"]
     assert all(row.roofline is None for row in function.profile.rows())
+
+
+def test_gradients_behind_pooling_are_convolutions_too():
+    images = T.tensor4("images", "float32", shape=(4, 8, 12, 12))
+    filters = sc.shared(np.ones((8, 8, 3, 3), "float32"), "filters", shape=(8, 8, 3, 3))
+    cost = nnet.max_pool_2d(nnet.conv2d(images, filters), (2, 2)).sum()
+    function = sc.compile([images], sc.grad(cost, [filters, images]), profile=True)
+    function(np.ones((4, 8, 12, 12), "float32"))
+    rows = {row.operation: row for row in function.profile.rows()}
+    for kind in ("fprop", "wgrad", "dgrad"):
+        assert rows[f"Conv {kind}"].problem.startswith(f"{kind} n4 c8 h12 w12 k8 r3 s3")
+    problems = [step["problem"].split()[0] for step in function.explain(format="dict")["steps"] if step["problem"]]
+    assert sorted(problems) == ["dgrad", "fprop", "wgrad"]
