@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,7 +70,13 @@ class StandIn:
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError), Device=Device, Stream=Stream, Event=Event, alloc=self.alloc,
             alloc_pinned_memory=lambda size: bytearray(size), function=SimpleNamespace(Module=Module),
             get_current_stream=self.get_current_stream, get_elapsed_time=lambda start_event, end_event: 1.0)
-        self.ndarray = NdArray
+        self.cuda.UnownedMemory, self.cuda.MemoryPointer = partial(_UnownedMemory, self), MemoryPointer
+
+        class Ndarray(NdArray):
+            def __init__(self, shape, dtype=float, memptr=None, strides=None):
+                super().__init__(world, shape, dtype, memptr, strides)
+
+        self.ndarray = Ndarray
         self.device_type = Device
 
     def get_default_memory_pool(self):
@@ -90,7 +97,7 @@ class StandIn:
 
     def empty(self, shape, dtype):
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        return NdArray(self, shape, dtype, self.alloc(max(size, 1)))
+        return self.ndarray(shape, dtype, self.alloc(max(size, 1)))
 
     def asarray(self, array):
         """Of an array on the host, or of one that offers `__cuda_array_interface__`."""
@@ -144,6 +151,12 @@ class _Memory:
         self.world.in_use -= self.size
 
 
+class _UnownedMemory:
+    def __init__(self, world, ptr, size, owner, device_id=-1):
+        self.world, self.ptr, self.size, self.owner, self.device_id = world, ptr, size, owner, device_id
+        self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(ptr))
+
+
 class MemoryPointer:
     def __init__(self, mem, offset):
         self.mem, self.ptr, self.device_id = mem, mem.ptr + offset, mem.device_id
@@ -188,7 +201,7 @@ class NdArray:
 
     @property
     def T(self):
-        return NdArray(self.world, self.shape[::-1], self.dtype, self.data, self.strides[::-1])
+        return self.world.ndarray(self.shape[::-1], self.dtype, self.data, self.strides[::-1])
 
     def now(self):
         """The elements as they are, whatever streams have still to do."""

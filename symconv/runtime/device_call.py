@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes
 from ..graph import Variable
 from .checked import Watch
 from .container import Container
@@ -29,8 +28,10 @@ class DeviceCall:
     def __init__(self, kept: Kept, program: DeviceProgram, leaves: Sequence[Any], stays: Sequence[bool]) -> None:
         self.kept, self.program, self.device = kept, program, program.device
         outputs = program.schedule.outputs
-        self._left = {number: self._memory_of(place) for number, (place, stays_there) in enumerate(zip(outputs, stays, strict=True))
+        self._left = {number: program.lend(place) for number, (place, stays_there) in enumerate(zip(outputs, stays, strict=True))
                       if stays_there}
+        if self._left:
+            self.device.take_over()
         places = [place for _, place in program.schedule.swapped]
         self._shapes = [place.operand.shape for place in places]
         self._targets = [self._target(container, place) for container, place in zip(kept.swapped, places, strict=True)]
@@ -39,9 +40,6 @@ class DeviceCall:
         self._is_stored = False
         self._bring(leaves)
         program.begin([Span.whole(buffer) for buffer in self._targets])
-
-    def _memory_of(self, place: Place) -> tuple[Buffer, Any]:
-        return self.device.result(dtypes.numpy_dtype(place.operand.dtype), place.operand.shape)
 
     def _target(self, container: Container, place: Place) -> Buffer:
         """Where a new value goes: into the container's own memory, or into new memory where its shape changes."""
@@ -114,11 +112,11 @@ class DeviceCall:
         """Arrays on the host, and on the device those that are to stay there."""
         outputs = self.program.schedule.outputs
         numbers = [number for number in range(len(outputs)) if number not in self._left]
-        found: dict[int, Any] = {number: array for number, (_, array) in self._left.items()}
+        found = self._left
         if self._left:
-            self.device.run([self.device.copying(Span.whole(buffer), self.program.span(outputs[number]))
-                             for number, (buffer, _) in self._left.items()])
             self.device.hand_over()
+            for number in self._left:
+                self.program.handed_out(outputs[number])
         if numbers:
             arrays = [self.program.host_arrays[outputs[number]]() for number in numbers]
             self.program.staging.fetch(numbers, [self.program.span(outputs[number]) for number in numbers], arrays)

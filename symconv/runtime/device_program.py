@@ -25,9 +25,9 @@ from ..graph import Apply, FunctionGraph, Variable
 from .devices.find import ALIGNMENT
 from .devices.interface import Action, Buffer, Device, DeviceMemoryError, Lent, Span
 from .interpret import act, check_results
-from .launching import Stretch, plan_actions
+from .launching import MOST_VARIANTS, Stretch, plan_actions
 from .memory import MemoryPlan
-from .outputs import output_maker
+from .outputs import MOST_KEPT, output_maker
 from .planned import PlannedProgram
 from .prepare import place_kept
 from .run_errors import telling
@@ -38,8 +38,20 @@ from .step import Place, Step, Storage
 
 Array = np.ndarray[Any, Any]
 _FLAG_BYTES = 4
-_MOST_MOVES = 4  # of a user's array, until it is copied into memory of the program's
 logger = logging.getLogger("symconv")
+
+
+class Loan:
+    """Memory of a result that was handed out: it comes back when the last array that looks at it is gone."""
+
+    __slots__ = ("_home", "buffer")
+
+    def __init__(self, buffer: Buffer, home: list[Buffer]) -> None:
+        self.buffer, self._home = buffer, home
+
+    def __del__(self) -> None:
+        if len(self._home) < MOST_KEPT:
+            self._home.append(self.buffer)
 
 
 class DeviceProgram(PlannedProgram):
@@ -54,7 +66,8 @@ class DeviceProgram(PlannedProgram):
         self._buffers: dict[Storage, Buffer] = {}
         self._addresses: dict[Storage, int] = {}  # of leaves, as the launches have them
         self._own: dict[Storage, Buffer] = {}  # of inputs that come from elsewhere
-        self._moves: dict[Storage, int] = {}
+        self._seen: dict[Storage, set[int]] = {}  # addresses of the user's arrays
+        self._homes: dict[Storage, list[Buffer]] = {}  # memory of results that nobody holds
         self._larger_workspaces: dict[int, Buffer] = {}  # of steps that were given another plan than the arena has room for
         self._is_settled = False
         self._bound_steps: dict[int, list[Action]] = {}
@@ -73,6 +86,8 @@ class DeviceProgram(PlannedProgram):
         self._commit = Stretch(device, self.commit_start, len(self.steps), self._commit_actions)
         self._targets: tuple[Span, ...] = ()
         self._committed: list[bool] = []
+        self._key: tuple[Any, ...] = ()
+        self._commit_key: tuple[Any, ...] = ()
 
     def _allocate(self) -> None:
         device, schedule = self.device, self.schedule
@@ -116,15 +131,10 @@ class DeviceProgram(PlannedProgram):
         return [*self._step_actions(range(self.commit_start, len(self.steps))), *copies]
 
     def bind(self, leaf: Variable, buffer: Buffer) -> None:
-        """Let a leaf's value lie in this buffer from now on; launches of another address are made anew."""
+        """Let a leaf's value lie in this buffer."""
         storage = self.schedule.inputs[leaf]
         self._buffers[storage] = buffer
-        if self._addresses.get(storage) != buffer.address:
-            self._addresses[storage] = buffer.address
-            self._bound_steps = {position: actions for position, actions in self._bound_steps.items()
-                                 if all(each.home is not storage for each in self.steps[position].storages)}
-            for stretch in (*self._stretches, self._commit):
-                stretch.forget()
+        self._addresses[storage] = buffer.address
 
     def may_lie_in(self, leaf: Variable, lent: Lent) -> bool:
         """Whether an input is read where the user has it. Not where his arrays keep changing their place: then the launches
@@ -132,8 +142,27 @@ class DeviceProgram(PlannedProgram):
         storage = self.schedule.inputs[leaf]
         if not lent.is_ordered or lent.buffer.address % ALIGNMENT or storage in self._own:
             return False
-        self._moves[storage] = self._moves.get(storage, 0) + (self._addresses.get(storage) != lent.buffer.address)
-        return self._moves[storage] <= _MOST_MOVES
+        seen = self._seen.setdefault(storage, set())
+        seen.add(lent.buffer.address)
+        return len(seen) <= MOST_VARIANTS
+
+    def lend(self, place: Place) -> Any:
+        """The user's array of an output that stays on the device, over memory that the launches will write.
+
+        The memory comes back when nobody holds it any more; loops that let go of a result before the next but one so have it in
+        the same two places, and what was recorded for these.
+        """
+        storage = place.storage.home
+        if storage not in self._homes:
+            self._homes[storage] = [self._buffers[storage]]
+        home = self._homes[storage]
+        buffer = home.pop() if home else self.device.allocate(storage.nbytes)
+        self._buffers[storage], self._addresses[storage] = buffer, buffer.address
+        return self.device.shown(buffer, dtypes.numpy_dtype(place.operand.dtype), place.operand.shape, Loan(buffer, home))
+
+    def handed_out(self, place: Place) -> None:
+        """The memory of an output is the user's."""
+        self._buffers.pop(place.storage.home, None)
 
     def let_go(self, leaf: Variable) -> None:
         """The user's memory of an input is his again; the launches keep its address, for the next time that it is there."""
@@ -149,9 +178,9 @@ class DeviceProgram(PlannedProgram):
 
     def begin(self, targets: Sequence[Span]) -> None:
         """Before a run: where the new values that are not written in place go, in the order of `schedule.swapped`."""
-        if [target.buffer for target in targets] != [target.buffer for target in self._targets]:
-            self._commit.forget()
         self._targets, self._committed = tuple(targets), []
+        self._key = (self.device.setting, *self._addresses.values())
+        self._commit_key = (*self._key, *(target.buffer.address for target in targets))
 
     @property
     def has_committed(self) -> bool:
@@ -171,7 +200,7 @@ class DeviceProgram(PlannedProgram):
                 self._issue(stretch)
         self._check_flags(0, self.commit_start)
         if self.schedule.swapped or self.commit_start < len(self.steps):
-            self._commit.issue(then=[self._mark])
+            self._commit.issue(self._commit_key, then=[self._mark])
 
     def settle(self) -> None:
         """Once, before anything runs: every plan of cuDNN is tried, and those that it refuses are replaced (`settling.py`)."""
@@ -200,7 +229,7 @@ class DeviceProgram(PlannedProgram):
         if self.steps[stretch.first].kernel is None:
             self._run_reference(self.steps[stretch.first])
         else:
-            stretch.issue()
+            stretch.issue(self._key)
 
     def launching(self) -> tuple[str, ...]:
         """How its launches are issued, for `explain()`."""
@@ -264,8 +293,8 @@ class DeviceProgram(PlannedProgram):
 
     def _bound(self, position: int) -> list[Action]:
         """The launches of one step, every pointer decided."""
-        if self._bound_for != self.device.setting:
-            self._bound_steps, self._bound_for = {}, self.device.setting
+        if self._bound_for != self._key:
+            self._bound_steps, self._bound_for = {}, self._key
         if position not in self._bound_steps:
             step = self.steps[position]
             plan = step.kernel

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from ..codegen.cuda.kernel import ERROR_FLAG, LaunchPlan, parts_of
 from .devices.interface import Action, Device, Span
 
 logger = logging.getLogger("symconv")
+MOST_VARIANTS = 4
 
 
 def plan_actions(device: Device, plan: LaunchPlan, spans: dict[int, Span]) -> list[Action]:
@@ -23,60 +25,65 @@ def plan_actions(device: Device, plan: LaunchPlan, spans: dict[int, Span]) -> li
     return actions
 
 
-class Stretch:
-    """The actions of the steps `first` to `last`, made by `make` when they are first wanted.
+class _Variant:
+    """The actions of a stretch on memory at certain addresses, and what became of recording them."""
 
-    `reason` says why they are not one recording; empty where they are, or where nothing was recorded yet.
+    __slots__ = ("actions", "reason", "recording")
+
+    def __init__(self, actions: list[Action]) -> None:
+        self.actions = actions
+        self.recording: Action | None = None
+        self.reason = ""
+
+    @property
+    def is_to_be_recorded(self) -> bool:
+        """Not in the first run: what that loads for the first time cannot be loaded while something is recorded."""
+        return self.recording is None and not self.reason and len(self.actions) > 1
+
+
+class Stretch:
+    """The actions of the steps `first` to `last`; `make` gives them for memory as it lies now.
+
+    Memory of the user's that is read or handed out where it is lies now here, now there: for each of the last MOST_VARIANTS sets of
+    addresses (`key`) there are actions and a recording.
     """
 
     def __init__(self, device: Device, first: int, last: int, make: Callable[[], list[Action]]) -> None:
         self.device, self.first, self.last = device, first, last
-        self.reason = ""
         self._make = make
-        self._actions: list[Action] | None = None
-        self._recording: Action | None = None
-        self._setting: object = None
+        self._variants: OrderedDict[Hashable, _Variant] = OrderedDict()
 
     @property
     def is_recorded(self) -> bool:
-        """Whether it is issued as a whole."""
-        return self._recording is not None
-
-    @property
-    def actions(self) -> list[Action]:
-        """Its launches, one by one."""
-        if self._actions is None or self._setting != self.device.setting:
-            self.forget()
-            self._actions, self._setting = self._make(), self.device.setting
-        return self._actions
+        """Whether it was issued as a whole."""
+        return any(variant.recording is not None for variant in self._variants.values())
 
     def forget(self) -> None:
-        """Pointers have changed: make all anew when it is next wanted."""
-        self._actions, self._recording, self.reason = None, None, ""
+        """Make all anew when it is next wanted."""
+        self._variants.clear()
 
-    def issue(self, then: Sequence[Action] = ()) -> None:
+    def issue(self, key: Hashable, then: Sequence[Action] = ()) -> None:
         """All of it, then more actions, as one list: no interrupt comes between."""
-        is_first = self._actions is None or self._setting != self.device.setting
-        actions = self.actions
-        if not is_first and self._recording is None and not self.reason and len(actions) > 1:
-            self._record(actions)
-        self.device.run([*([self._recording] if self._recording is not None else actions), *then])
+        variant = self._variants.get(key)
+        if variant is None:
+            variant = self._variants[key] = _Variant(self._make())
+            if len(self._variants) > MOST_VARIANTS:
+                self._variants.popitem(last=False)
+        elif variant.is_to_be_recorded:
+            self._record(variant)
+        self.device.run([*([variant.recording] if variant.recording is not None else variant.actions), *then])
 
-    def _record(self, actions: list[Action]) -> None:
-        """In the second run: what the first one loads for the first time cannot be loaded while something is recorded."""
-        recorded = self.device.record(actions)
+    def _record(self, variant: _Variant) -> None:
+        recorded = self.device.record(variant.actions)
         if isinstance(recorded, str):
-            self.reason = recorded
+            variant.reason = recorded
             logger.info("steps %d to %d are launched one by one: %s", self.first, self.last - 1, recorded)
         else:
-            self._recording = recorded
+            variant.recording = recorded
 
     def describe(self) -> str:
         """In words, for `explain()`."""
-        if self.is_recorded:
-            how = "one recording"
-        elif self._actions is None or not self.reason:
-            how = "launched one by one in the first run"
-        else:
-            how = f"launched one by one: {self.reason}"
+        reason = next((variant.reason for variant in self._variants.values() if variant.reason), "")
+        how = ("one recording" if self.is_recorded else f"launched one by one: {reason}" if reason
+               else "launched one by one in the first run")
         return f"steps {self.first} to {self.last - 1}: {how}"

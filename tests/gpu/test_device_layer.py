@@ -12,6 +12,7 @@ from symconv.codegen.cuda.kernel import CudaKernel, Scalar
 from symconv.errors import BackendError, InputTypeError
 from symconv.runtime.devices.find import ALIGNMENT, find_device
 from symconv.runtime.devices.interface import DeviceMemoryError, Span
+from symconv.runtime.outputs import MOST_KEPT
 
 SCALE = """#include "symconv.cuh"
 extern "C" __global__ void __launch_bounds__(128) sc_scale(sc_global<float> out, sc_global<const float> x, float factor,
@@ -201,17 +202,39 @@ def test_results_left_on_the_device_are_inputs_of_others(device, place):
 
 
 def test_what_is_left_on_the_device_is_given_back(device, place):
+    gc.collect()
+    place.synchronize()
+    nothing = place.memory_in_use()
     x = T.vector("x")
     function = sc.compile([x], sc.Out(x * 2, on_device=True), device=device)
     values = np.ones(1 << 16, np.float32)
     left = [function(values)]
-    gc.collect()
     before = place.memory_in_use()
-    left += [function(values) for _ in range(3)]
-    assert place.memory_in_use() >= before + 3 * values.nbytes
+    left += [function(values * number) for number in range(5)]
+    assert place.memory_in_use() >= before + 5 * values.nbytes
+    view = left[3][5:]
     del left[1:]
     gc.collect()
-    assert place.memory_in_use() == before
+    assert place.memory_in_use() <= before + (1 + MOST_KEPT) * values.nbytes + 512
+    for _ in range(4):
+        function(values * 50)
+    assert float(view[0]) == 4  # what somebody holds is not written
+    del function, left, view
+    gc.collect()
+    place.synchronize()
+    assert place.memory_in_use() == nothing
+
+
+def test_results_that_are_let_go_use_the_same_memory_and_what_was_recorded(device, place):
+    x, y = T.vector("x"), T.vector("y")
+    step = sc.compile([x, y], sc.Out(T.exp(x) * 0 + x + y, on_device=True), device=device)
+    one = sc.compile([x], sc.Out(x * 1, on_device=True), device=device)
+    value, ones, addresses = one(np.zeros(300, np.float32)), one(np.ones(300, np.float32)), set()
+    for _ in range(12):
+        value = step(value, ones)
+        addresses.add(place.lent(value).buffer.address)
+    assert float(value[7]) == 12
+    assert len(addresses) == 2
 
 
 def test_two_emulators_are_two_devices():

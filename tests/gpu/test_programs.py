@@ -1,4 +1,4 @@
-"""Whole programs on each kind of device against NumPy or the CPU: seed programs, training, random graphs, saved functions, modes."""
+"""Whole programs on each kind of device against NumPy or the CPU: seed programs, training, random graphs, saved files, modes."""
 from __future__ import annotations
 
 import numpy as np

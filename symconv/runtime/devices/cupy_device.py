@@ -115,14 +115,18 @@ class CupyDevice(CupyLaunching):
             else:
                 self._wait(read)
 
-    def result(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[Buffer, Any]:
-        """A CuPy array of the user's current stream, from which its memory will be used again once he has let it go."""
+    def shown(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], loan: Any) -> Any:
+        """A CuPy array; it exports DLPack and `__cuda_array_interface__`."""
+        cuda = self.cupy.cuda
+        memory = cuda.UnownedMemory(buffer.address, max(buffer.nbytes, 1), loan, self.number)
+        return self.cupy.ndarray(shape, dtype, memptr=cuda.MemoryPointer(memory, 0))
+
+    def take_over(self) -> None:
+        """This stream goes on when the user's current one has come so far."""
         with self.told(), self.device:
-            array = self.cupy.empty(shape, dtype)
-            free = self.cupy.cuda.get_current_stream().record()
+            read = self.cupy.cuda.get_current_stream().record()
         with self.here():
-            self.stream.wait_event(free)
-        return CupyBuffer(array.data, array.nbytes, array), array
+            self.stream.wait_event(read)
 
     def hand_over(self) -> None:
         """The user's current stream goes on when this one has come so far."""

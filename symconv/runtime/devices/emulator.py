@@ -60,7 +60,6 @@ class EmulatorDevice:
         self.properties = PROPERTIES
         self.memory_limit = PROPERTIES.memory_bytes
         self._in_use = 0
-        self._results: weakref.WeakValueDictionary[int, HostBuffer] = weakref.WeakValueDictionary()
 
     @property
     def setting(self) -> bool:
@@ -202,10 +201,14 @@ class EmulatorDevice:
     def give_back(self, lent: Sequence[Lent]) -> None:
         """Nothing is ever under way."""
 
-    def result(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[Buffer, Any]:
-        """A buffer, and a NumPy array over it that keeps it alive."""
-        buffer = self.allocate(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
-        return buffer, _over(buffer, dtype, shape)
+    def shown(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], loan: Any) -> Any:
+        """A NumPy array."""
+        if not buffer.nbytes:
+            return np.empty(shape, dtype)
+        return np.asarray(_Shown(_host(buffer), loan)).view(dtype).reshape(shape)
+
+    def take_over(self) -> None:
+        """Nothing is ever under way."""
 
     def hand_over(self) -> None:
         """Nothing is ever under way."""
@@ -214,17 +217,11 @@ class EmulatorDevice:
 class _Shown:
     """What a result's array rests on: it leads from the array to the buffer."""
 
-    __slots__ = ("__array_interface__", "buffer")
+    __slots__ = ("__array_interface__", "_loan", "buffer")
 
-    def __init__(self, buffer: HostBuffer) -> None:
-        self.buffer = buffer
+    def __init__(self, buffer: HostBuffer, loan: Any) -> None:
+        self.buffer, self._loan = buffer, loan
         self.__array_interface__ = {"version": 3, "shape": (buffer.nbytes,), "typestr": "|u1", "data": (buffer.address, False)}
-
-
-def _over(buffer: HostBuffer, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-    if not buffer.nbytes:
-        return np.empty(shape, dtype)
-    return np.asarray(_Shown(buffer)).view(dtype).reshape(shape)
 
 
 def _owner(value: Any) -> HostBuffer | None:

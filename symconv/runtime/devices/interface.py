@@ -217,8 +217,12 @@ class Device(Protocol):
         """What the user does next to these arrays comes after all that was issued until now."""
         ...
 
-    def result(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[Buffer, Any]:
-        """Memory for a result that stays on the device, and the user's array over it. May be written in the stream from now on."""
+    def shown(self, buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], loan: Any) -> Any:
+        """The user's row-major array over memory of a result; it, its views and its exports elsewhere keep `loan` alive."""
+        ...
+
+    def take_over(self) -> None:
+        """Memory that the user had may be written in the stream from now on: what he has issued to read it comes before."""
         ...
 
     def hand_over(self) -> None:
