@@ -93,8 +93,8 @@ SETTINGS = (
     Setting("emulator.checked", True, 'whether device="emulator" watches every access to memory (slow), or only runs', _boolean),
     Setting("assert_no_host_op", False, "on a GPU, an operation without a kernel is an error instead of a run of its reference",
             _boolean),
-    Setting("dnn.enabled", "auto", "cuDNN for convolutions: no device runs it yet, so True (must) is an error",
-            _one_of("auto", True, False)),
+    Setting("dnn.enabled", "auto", "cuDNN for convolutions on a GPU: auto where it is expected to be fastest, False never, True "
+            "always (what it cannot run is an error)", _one_of("auto", True, False)),
     Setting("workspace_bytes", 4 << 30, "most bytes of workspace that a step on a GPU may take; less where memory is short",
             _count),
     Setting("dnn.workspace_bytes", 1 << 30, "most bytes of workspace that a plan of cuDNN may take", _count),

@@ -128,14 +128,13 @@ def _cupy() -> Iterator[Finding]:
     from .devices.cupy_base import gpu_count, import_cupy
 
     cupy = import_cupy()
-    yield Finding("CUDA", "CuPy", str(cupy.__version__))
-    driver = cupy.cuda.runtime.driverGetVersion()
-    yield Finding("CUDA", "NVIDIA driver", f"for CUDA {driver // 1000}.{driver % 1000 // 10}" if driver else "no libcuda.so.1",
-                  True if driver else None)
+    yield Finding("CUDA", "CuPy", f"{cupy.__version__}, {cupy.__file__}")
+    version = cupy.cuda.runtime.runtimeGetVersion()
+    yield Finding("CUDA", "CUDA runtime", f"{version // 1000}.{version % 1000 // 10}, CuPy's own")
     try:
         count = gpu_count(cupy)
     except SymconvError as error:
-        yield Finding("CUDA", "GPUs", str(error).splitlines()[1].strip(), None)
+        yield Finding("CUDA", "GPUs", str(error).splitlines()[1].strip().split(";")[0], None)
         return
     for number in range(count):
         from .devices.find import find_device
@@ -146,28 +145,32 @@ def _cupy() -> Iterator[Finding]:
 
 
 def _nvrtc() -> Iterator[Finding]:
-    from ..codegen.cuda.nvrtc_library import find_nvrtc
+    from ..codegen.cuda.nvrtc_library import find_nvrtc, missing_nvrtc_error
 
     nvrtc = find_nvrtc()
     if nvrtc is None:
-        yield Finding("CUDA", "NVRTC", "not found", None, "python -m pip install 'symconv[nvrtc]'")
+        yield Finding("CUDA", "NVRTC", str(missing_nvrtc_error()).splitlines()[1].strip(), None,
+                      "python -m pip install 'symconv[nvrtc]'")
         return
     yield Finding("CUDA", "NVRTC", f"{nvrtc.version[0]}.{nvrtc.version[1]} in {nvrtc.path}")
 
 
 def _cudnn() -> Iterator[Finding]:
-    yield _package("CUDA", "nvidia-cudnn-frontend", False, "python -m pip install 'symconv[cuda13]'")
-    for package in ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12"):
-        if importlib.util.find_spec("nvidia") is not None and _installed(package):
-            yield _package("CUDA", package, False)
+    from ..codegen.cudnn.library import looked_for
+
+    for each in looked_for():
+        if each.name != "Python package cupy":  # which has a line of its own
+            do = "" if each.is_there or "driver" in each.name else "python -m pip install 'symconv[cuda13]'"
+            yield Finding("CUDA", each.name, each.found, True if each.is_there else None, do)
+    yield Finding("CUDA", "cuDNN without a GPU", *_deviceless())
 
 
-def _installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+def _deviceless() -> tuple[str, bool | None]:
+    """Whether plans can be made for GPUs that are not here."""
+    from ..codegen.cudnn.library import why_not_deviceless
+
+    reason = why_not_deviceless()
+    return ("plans can be made for GPUs that are not here", True) if reason is None else (f"no: {reason}", None)
 
 
 def _emulator() -> Iterator[Finding]:

@@ -5,9 +5,13 @@ import uuid
 
 import pytest
 
+import symconv as sc
+import symconv.tensor as T
 from symconv.cli import main
+from symconv.codegen.cudnn.library import looked_for
 from symconv.codegen.toolchain import build_sources
 from symconv.config import config
+from symconv.errors import BackendError
 from symconv.runtime.doctor import examine, report
 
 
@@ -42,6 +46,25 @@ def test_doctor_survives_what_breaks_under_its_eyes(monkeypatch):
 
     monkeypatch.setattr("symconv.runtime.doctor._cache", fails)
     assert "OSError: the disk is gone" in report(examine())
+
+
+def test_doctor_says_where_it_looked_for_all_that_a_gpu_needs():
+    text = report(examine())
+    for part in ("driver libcuda.so.1", "Python package cudnn", "cuDNN ", "NVRTC", "cuDNN without a GPU", "CuPy"):
+        assert part in text
+    if "libcudnn.so.9 in" in text:  # not found: in which folders
+        assert "/usr/local/cuda/lib64" in text
+
+
+def test_cuda_without_a_gpu_is_one_error_that_names_what_was_looked_for():
+    if looked_for()[0].is_there:
+        pytest.skip("there is a GPU")
+    x = T.vector("x")
+    with pytest.raises(BackendError) as caught:
+        sc.compile([x], x * 2, device="cuda")
+    text = str(caught.value)
+    for part in ("driver libcuda.so.1: not found", "Python package cupy", "Python package cudnn", "cuDNN: ", "NVRTC: "):
+        assert part in text
 
 
 def test_cache_is_listed_checked_and_cleared(own_cache, capsys):

@@ -5,8 +5,10 @@ import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import subprocess
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,46 +21,83 @@ from .frontend import Frontend
 
 SUBLIBRARIES = ("graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled")
 _ENTRY = re.compile(rb"\0(cu[A-Z][A-Za-z0-9]*(?:_v\d)?)(?=\0)")
+NO_DRIVER = "not found by the system's loader (LD_LIBRARY_PATH, /etc/ld.so.cache)"
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 
-def findings() -> tuple[str, ...]:
-    """What was looked for, where, and what was found: one line each (driver, packages, cuDNN and its sub-libraries)."""
-    lines = [f"driver libcuda.so.1: {_driver_state()[1]}"]
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Something that was looked for: what was found (with its version and where), or where it was looked for."""
+
+    name: str
+    found: str
+    is_there: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.found}"
+
+
+def looked_for() -> tuple[Looked, ...]:
+    """The driver, the packages, cuDNN and the sub-libraries of it that convolutions need."""
+    is_usable, words = _driver_state()
+    looked = [Looked("driver libcuda.so.1", words, is_usable)]
     for package, distributions in (("cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy")), ("cudnn", ("nvidia-cudnn-frontend",))):
         versions = [f"{name} {importlib.metadata.version(name)}" for name in distributions if _is_installed(name)]
-        lines.append(f"Python package {package}: {', '.join(versions) or 'not installed'}")
+        looked.append(Looked(f"Python package {package}", ", ".join(versions) or "not installed", bool(versions)))
     folder = cudnn_folder()
     if folder is None:
-        lines.append("cuDNN: no nvidia/cudnn/lib with libcudnn.so.9 among the installed packages")
-    for name in ("", *(f"_{each}" for each in SUBLIBRARIES)) if folder is not None else ():
-        path = cast(Path, folder) / f"libcudnn{name}.so.9"
-        lines.append(f"{path.name}: {path if path.exists() else f'missing in {folder}'}")
-    return tuple(lines)
+        places = ", ".join(map(str, _cudnn_folders())) or "the installed packages"
+        return (*looked, Looked("cuDNN", f"no libcudnn.so.9 in {places}", False))
+    looked.append(Looked("cuDNN", f"{_version_text(_cudnn_version(folder))}, {folder / 'libcudnn.so.9'}", True))
+    for name in SUBLIBRARIES:
+        path = folder / f"libcudnn_{name}.so.9"
+        looked.append(Looked(path.name, "found" if path.exists() else f"missing in {folder}", path.exists()))
+    return tuple(looked)
+
+
+def findings() -> tuple[str, ...]:
+    """The same as text, one line each."""
+    return tuple(map(str, looked_for()))
 
 
 def available() -> str | None:
-    """None where cuDNN can run on a GPU of this machine, else why not, with everything that was looked for."""
-    lines = findings()
-    usable = _driver_state()[0] and not any("not installed" in line or "missing" in line or "no nvidia" in line for line in lines)
-    return None if usable else "; ".join(lines)
+    """None where cuDNN can run on a GPU of this machine, else what is missing."""
+    missing = [str(each) for each in looked_for() if not each.is_there]
+    return "; ".join(missing) or None
 
 
 def cudnn_folder() -> Path | None:
-    """The folder of the installed cuDNN wheel's libraries, None without one."""
+    """The folder of cuDNN's libraries, None without one: first the installed wheels', then those of the system."""
+    return next((folder for folder in _cudnn_folders() if (folder / "libcudnn.so.9").exists()), None)
+
+
+def _cudnn_folders() -> list[Path]:
     found = importlib.util.find_spec("nvidia")
-    for root in (found.submodule_search_locations or ()) if found is not None else ():
-        folder = Path(root) / "cudnn" / "lib"
-        if (folder / "libcudnn.so.9").exists():
-            return folder
-    return None
+    wheels = [Path(root) / "cudnn" / "lib" for root in (found.submodule_search_locations or () if found else ())]
+    roots = [os.environ[name] for name in ("CUDNN_PATH", "CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
+    return [*wheels, *(Path(root) / part for root in (*roots, "/usr/local/cuda") for part in ("lib64", "lib")),
+            Path("/usr/lib/x86_64-linux-gnu"), Path("/usr/lib64")]
+
+
+def _cudnn_version(folder: Path) -> int:
+    """As cuDNN tells it (92800 for 9.28.0); 0 where it does not load."""
+    try:
+        library: Any = ctypes.CDLL(str(folder / "libcudnn.so.9"))
+    except OSError:
+        return 0
+    library.cudnnGetVersion.restype = ctypes.c_size_t
+    return int(library.cudnnGetVersion())
+
+
+def _version_text(version: int) -> str:
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}" if version else "does not load"
 
 
 def why_not_deviceless() -> str | None:
     """None where cuDNN can be asked without a GPU, else what is missing."""
     if importlib.util.find_spec("cudnn") is None or cudnn_folder() is None:
         return "the packages nvidia-cudnn-frontend and nvidia-cudnn-cu12 (or -cu13) are not installed"
-    if _driver_state()[1] == "not found" and find_compiler() is None:
+    if _driver_state()[1] == NO_DRIVER and find_compiler() is None:
         return "there is no NVIDIA driver library, and no C compiler to make a stand-in for it"
     return None
 
@@ -69,7 +108,7 @@ def load_frontend() -> Frontend:
     reason = why_not_deviceless()
     if reason is not None:
         raise BackendError(explain_error("cuDNN cannot be loaded", reason, 'python -m pip install "symconv[cuda12]"'))
-    if _driver_state()[1] == "not found":
+    if _driver_state()[1] == NO_DRIVER:
         ctypes.CDLL(str(_stand_in()), ctypes.RTLD_GLOBAL)  # before cudnn, whose engine libraries look for this name
     return cast(Frontend, importlib.import_module("cudnn"))
 
@@ -84,10 +123,13 @@ def _driver_state() -> tuple[bool, str]:
     try:
         driver: Any = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return False, "not found"
+        return False, NO_DRIVER
     count = ctypes.c_int(0)
     state = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    words = f"found, {count.value} devices" if state == 0 else f"found, but cuInit gives error {state}"
+    version = ctypes.c_int(0)
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    of = f"for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    words = f"{of}, {count.value} GPU(s)" if state == 0 else f"{of}, but cuInit gives error {state}"
     return state == 0 and count.value > 0, words
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...codegen.cuda.nvrtc_library import find_nvrtc
+from ...codegen.cudnn.library import findings
 from ...errors import BackendError, explain_error
 from .cupy_cudnn import figures_of
 from .find import ALIGNMENT
@@ -107,8 +109,15 @@ def import_cupy() -> Any:
         return importlib.import_module("cupy")
     except ImportError as error:
         raise BackendError(explain_error(
-            'device="cuda" needs CuPy', f"import cupy: {error}",
+            'device="cuda" needs CuPy', f"import cupy: {error}; {_looked()}",
             "install symconv[cuda13] (or symconv[cuda12], for a driver of CUDA 12), or compile for the CPU")) from None
+
+
+def _looked() -> str:
+    """What else a GPU needs, and what was found of it and where."""
+    nvrtc = find_nvrtc()
+    compiler = "not found" if nvrtc is None else f"{nvrtc.version[0]}.{nvrtc.version[1]}, {nvrtc.path}"
+    return "; ".join((*findings(), f"NVRTC: {compiler}"))
 
 
 def gpu_count(cupy: Any) -> int:
@@ -121,10 +130,10 @@ def gpu_count(cupy: Any) -> int:
     try:
         count = int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError as error:
-        driver = runtime.driverGetVersion()
-        found = f"version {driver // 1000}.{driver % 1000 // 10}" if driver else "not found (libcuda.so.1)"
+        version = runtime.runtimeGetVersion()
+        found = f"{error}; CuPy {cupy.__version__} with CUDA runtime {version // 1000}.{version % 1000 // 10}; {_looked()}"
         raise BackendError(explain_error(
-            'device="cuda" finds no usable GPU', f"{error}; NVIDIA driver: {found}; CuPy {cupy.__version__}",
+            'device="cuda" finds no usable GPU', found,
             "python -m symconv doctor tells more; compile for the CPU, or with device=\"emulator\" to test")) from None
     if not count:
         raise BackendError(explain_error('device="cuda" finds no usable GPU', "the driver offers none",
