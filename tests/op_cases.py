@@ -6,7 +6,7 @@ beside them stand the others, and each scalar operation in each kind of dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,20 @@ import symconv.tensor as T
 from symconv.graph import Variable, apply_op
 from symconv.graph.node import make_apply
 from symconv.graph.traversal import toposort
-from symconv.ops.blocked_pooling import BlockedPool
+from symconv.ops.blocked_pooling import BlockedPool, BlockedPoolGrad
 from symconv.ops.conv_chain import ConvChain
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
 from symconv.ops.elementwise import Elementwise
 from symconv.ops.fused import FusedElementwise
 from symconv.ops.layout import Layout
+from symconv.ops.pooled_convolution import PooledConv, PoolPlaces
 from symconv.ops.pooling import Pool
 from symconv.ops.random import random
 from symconv.ops.reduce_many import ReduceMany
 from symconv.ops.reductions import Reduce
 from symconv.ops.scalar import SCALAR_OPS, Instruction, ScalarProgram
-from symconv.ops.spec import Kind
+from symconv.ops.spec import Kind, make_spec
 from symconv.ops.stop_gradient import StopGradient
 
 Array = np.ndarray[Any, Any]
@@ -79,6 +80,14 @@ def _chain(x: Variable, w: Variable, v: Variable) -> Variable:
     return apply_op(ConvChain(stages), x, w, v)
 
 
+def _pooled_gradients(x: Variable, w: Variable, g: Variable) -> list[Variable]:
+    """Both gradients of a convolution in front of max pooling, for images (2, 2, 6, 6) and filters (3, 2, 3, 3)."""
+    spec = make_spec(2)
+    places = make_apply(PoolPlaces(_POOL), [T.nnet.conv2d(x, w, filter_flip=False)]).outputs[1]
+    return [apply_op(PooledConv(Conv(kind, spec, None, shape), _POOL), first, g, places)
+            for kind, first, shape in ((Kind.WGRAD, x, (3, 2, 3, 3)), (Kind.DGRAD, w, (2, 2, 6, 6)))]
+
+
 OTHERS: dict[str, tuple[Build, list[Array]]] = {
     "Shape": (lambda x: x.shape * 2, [_normal(3, 4)]),
     "MakeVector": (lambda x: T.zeros((x.shape[1], x.shape[0]), "float32") + x[0, 0], [_normal(3, 4)]),
@@ -90,6 +99,11 @@ OTHERS: dict[str, tuple[Build, list[Array]]] = {
     "FusedElementwise": (_fused, [_normal(3, 4), _normal(4)]),
     "ReduceMany": (_reduced_twice, [_normal(4, 6)]),
     "BlockedPool": (lambda x: apply_op(BlockedPool(_POOL), x), [_normal(1, 2, 4, 6, 8)]),
+    "BlockedPoolGrad": (lambda x, g: [apply_op(BlockedPoolGrad(_POOL, (4, 6)), x, g),
+                                      apply_op(BlockedPoolGrad(replace(_POOL, mode="sum"), (4, 6)), g)],
+                        [_normal(1, 2, 4, 6, 8), _normal(1, 2, 2, 3, 8)]),
+    "PoolPlaces": (lambda x: list(make_apply(PoolPlaces(_POOL), [x]).outputs), [_normal(2, 3, 4, 6)]),
+    "PooledConv": (_pooled_gradients, [_normal(2, 2, 6, 6), _normal(3, 2, 3, 3), _normal(2, 3, 2, 2)]),
     "ConvChain": (_chain, [_normal(1, 1, 5, 5, 8), _normal(8, 1, 3, 3), _normal(8, 8, 1, 1)]),
     "Print": (lambda x: sc.Print("")(x) * 2, [_normal(3)]),
     "Assert": (lambda x: sc.Assert("all are small")(x, (x < 100).all()) * 2, [_normal(3)]),
@@ -103,6 +117,7 @@ OTHERS: dict[str, tuple[Build, list[Array]]] = {
 }
 """Ops without gradients, and kernels that the gradients' float64 cases do not reach."""
 
+_OF_REWRITES = {"BlockedPool", "BlockedPoolGrad", "PoolPlaces", "PooledConv", "ConvChain"}  # made when all sizes are known
 _NUMBERS = {"b": np.array([True, False, True, False]), "i": np.array([-7, 3, 0, 5], np.int32),
             "u": np.array([7, 3, 1, 250], np.uint8), "f": np.array([-1.75, 0.5, 0.25, 2.5], np.float32)}
 _WITHIN_ONE = ("arcsin", "arccos")
@@ -132,7 +147,7 @@ def cases() -> dict[str, Callable[[], OpCase]]:
     for name, (build, arrays) in CASES.items():
         found[name] = lambda build=build, arrays=arrays: _differentiated(build, arrays)
     for name, (build, arrays) in OTHERS.items():
-        found[name] = lambda build=build, arrays=arrays: _plain(build, arrays)
+        found[name] = lambda build=build, arrays=arrays, known=name in _OF_REWRITES: _plain(build, arrays, known)
     for kind, numbers in _NUMBERS.items():
         found[f"Elementwise {numbers.dtype.name}"] = lambda kind=kind, numbers=numbers: _plain(
             _scalar_builds(kind), [numbers, numbers[::-1].copy()])
@@ -147,9 +162,8 @@ def _differentiable_scalars() -> Iterator[tuple[str, Build]]:
         yield name, getattr(sc.ops.elementwise, name)
 
 
-def _plain(build: Build, arrays: Sequence[Array]) -> OpCase:
-    in_blocks = any(array.ndim == 5 for array in arrays)  # rewrites make these ops when all sizes are known
-    inputs = tuple(variable_for(array, known=in_blocks) for array in arrays)
+def _plain(build: Build, arrays: Sequence[Array], known: bool = False) -> OpCase:
+    inputs = tuple(variable_for(array, known) for array in arrays)
     built = build(*inputs)
     return OpCase(inputs, tuple(built) if isinstance(built, (tuple, list)) else (built,), tuple(arrays))
 

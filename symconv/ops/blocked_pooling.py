@@ -8,6 +8,7 @@ import numpy as np
 from ..errors import InternalError
 from ..graph import Op, TensorType
 from ..graph.node import Array
+from .array_module import array_module
 from .pooling import AveragePoolGrad, MaxPoolGrad, Pool
 
 
@@ -59,7 +60,7 @@ class BlockedPoolGrad(Op):
             (result,) = MaxPoolGrad(self.pool).reference(*moved)
         else:
             shape = (*moved[-1].shape[:first + 1], *self.sizes)
-            (result,) = AveragePoolGrad(self.pool, shape).reference(moved[-1], np.array(shape, np.int64))
+            (result,) = AveragePoolGrad(self.pool, shape).reference(moved[-1], array_module(moved[-1]).array(shape, np.int64))
         return (np.moveaxis(result, first, -1),)
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from ..errors import InternalError
 from ..graph import Op, TensorType
 from ..graph.node import Array
 from . import conv_reference
+from .array_module import array_module
 from .convolution import Conv
 from .pool_reference import gather_winners, winners
 from .pooling import Pool
@@ -82,9 +83,10 @@ class PooledConv(Op):
         return output_shape(x, w, self.conv.spec)
 
     def reference(self, first: Array, gz: Array, places: Array) -> tuple[Array, ...]:
-        response = np.zeros([size or 0 for size in self.response_shape(first.shape)], gz.dtype)
+        package = array_module(first)
+        response = package.zeros([size or 0 for size in self.response_shape(first.shape)], gz.dtype)
         inside = np.unravel_index(places.astype(np.int64), self.pool.window)
-        at = np.indices(gz.shape)
+        at = package.indices(gz.shape)
         lead = gz.ndim - self.pool.rank
         spatial = [at[lead + axis] * window + inside[axis] for axis, window in enumerate(self.pool.window)]
         response[(*at[:lead], *spatial)] = gz
