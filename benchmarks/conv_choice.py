@@ -4,7 +4,8 @@
 
 A line for each problem and kind: how much longer the chosen one takes than the fastest (`loss`), and for each implementation
 its best measured milliseconds, the estimated ones, and their ratio, from which the constants of the estimates are set.  `*` marks
-the choice, `<` the fastest.  The processor's time is taken with one thread, which other work on the machine disturbs least.
+the choice, `<` the fastest.  Packing and transforming of weights is left out of both, as where they do not change.  The processor's
+time is taken with one thread, which other work on the machine disturbs least.
 """
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def judge(conv: ConvProblem, target: Target, options: argparse.Namespace) -> flo
         return None
     estimates = {each.name: each.estimate(problem, target) for each in taken}
     clock = time.process_time if options.threads == 1 else time.perf_counter
-    best = best_times({each.name: kernel_call(each, problem, arrays, target) for each in taken}, options.seconds, clock)
+    best = best_times({each.name: kernel_call(each, problem, arrays, target, still=True) for each in taken}, options.seconds, clock)
     chosen, fastest = min(estimates, key=estimates.__getitem__), min(best, key=best.__getitem__)
     cells = [f"{'*' if name == chosen else ' '}{'<' if name == fastest else ' '}{name} {best[name] * 1e3:.3f} "
              f"est {estimates[name] * 1e3:.3f} ({estimates[name] / best[name]:.2f})" for name in best]

@@ -54,8 +54,12 @@ def repeat(call: Callable[[], Any], seconds: float) -> tuple[float, float]:
     return float(np.median(times)), min(times)
 
 
-def kernel_call(implementation: Implementation, problem: Problem, arrays: list[Any], target: Target) -> Callable[[], Any]:
-    """A call that runs one implementation's kernel, after those that bring its inputs into other forms."""
+def kernel_call(implementation: Implementation, problem: Problem, arrays: list[Any], target: Target, *,
+                still: bool = False) -> Callable[[], Any]:
+    """A call that runs one implementation's kernel, after those that bring its inputs into other forms.
+
+    `still`: these have run before, once, as for weights that do not change.
+    """
     preparations = implementation.prepare(problem, target)
     kernels = [each.kernel for each in preparations] + [implementation.build(problem, target)]
     inputs, calls = list(arrays), []
@@ -67,6 +71,10 @@ def kernel_call(implementation: Implementation, problem: Problem, arrays: list[A
         calls.append(_bound_call(kernel, built.address, [*outputs, *read]))
         if not main:
             inputs[preparations[number].position] = outputs[0]
+    if still:
+        for call in calls[:-1]:
+            call()
+        return calls[-1]
     return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
 
 

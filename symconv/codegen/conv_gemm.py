@@ -35,6 +35,10 @@ _FEW_TILES = 6
 _LEAST_PIXELS = 128
 """Pixels from which on FPROP's weights are brought into tiles: with fewer, it would cost training as much as products gain."""
 
+_SHARED_BYTES = 1024 * 1024
+"""What the panels of a whole phase may take that are packed first where rows are cut too: then each part of the rows needs them.
+With 3 MB it was up to 40 % slower than packing again."""
+
 LINE_SECONDS, PLAIN_LINE_SECONDS = 12.0e-9, 3.5e-9
 """What a line of the image costs at its first use: read in short pieces, or in long ones."""
 
@@ -61,9 +65,11 @@ class ConvGemm(PixelConvolution):
         spread = math.prod(geometry.stride) if backward else 1
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels // spread
         depth = geometry.channels * geometry.taps / spread
-        share = (0.3 + 0.55 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
+        share = (0.3 + 0.6 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
         seconds = compute_seconds(2 * patches * geometry.rows, tile.dtype, target, share) if patches else 0.0
-        beside = _packing_seconds(geometry, tile, patches * choose_tasks(geometry, tile, conv.kind, target.threads)[1], backward)
+        rows = choose_tasks(geometry, tile, conv.kind, target.threads)[1]
+        times = 1 if _shared_elements(geometry, tile, conv.kind) else rows
+        beside = _packing_seconds(geometry, tile, patches * times, backward)
         if spread > 1:
             beside += geometry.groups * geometry.rows * geometry.pixels * SCATTER_SECONDS
         return START_SECONDS * spread + seconds + beside / max(target.threads, 1)
@@ -89,9 +95,11 @@ class ConvGemm(PixelConvolution):
                              first_cache=_FIRST_CACHE, weights_cache=_WEIGHTS_CACHE, few_tiles=_FEW_TILES)
         panels, pieces, scratch = _scratch(geometry, tile, block, conv.kind)
         taps = align(TAP_BYTES * geometry.taps)
+        columns, rows = choose_tasks(geometry, tile, conv.kind, target.threads)
+        shared = _shared_elements(geometry, tile, conv.kind) if rows > 1 else 0
         numbers = (*geometry.numbers, target.threads, panels, pieces, scratch, taps, int(conv.flops < PARALLEL_FLOPS),
-                   int(_tiles_weights(geometry, conv.kind)), *choose_tasks(geometry, tile, conv.kind, target.threads))
-        return conv_kernel(problem, name, source, numbers, taps + scratch * target.threads)
+                   int(_tiles_weights(geometry, conv.kind)), columns, rows, shared)
+        return conv_kernel(problem, name, source, numbers, taps + scratch * target.threads + shared * tile.itemsize)
 
 
 def _tiles_weights(geometry: Geometry, kind: Kind) -> bool:
@@ -104,14 +112,15 @@ def _tiles_weights(geometry: Geometry, kind: Kind) -> bool:
 def choose_tasks(geometry: Geometry, tile: GemmTile, kind: Kind, threads: int) -> tuple[int, int]:
     """Into how many parts panels and rows are cut.
 
-    Each task packs its own panels and reads its own weights, so few parts mean less work; but a thread that comes late, or gets the
-    last task, keeps the others waiting for half a task on average.
+    Each task packs its own panels (unless all are packed first) and reads its own weights, so few parts mean less work; but a
+    thread that comes late, or gets the last task, keeps the others waiting for half a task on average.
     """
     phase = math.prod(-(-size // step) for size, step in zip(geometry.outside, geometry.stride, strict=True))
     pixels = geometry.batch * phase if kind is Kind.DGRAD else geometry.pixels
     panels, tiles = max(1, -(-pixels // tile.columns)), max(1, -(-geometry.rows // tile.rows))
     products = panels * tiles * tile.rows
     fewest = -(-panels // _TASK_PANELS)
+    shared = _shared_elements(geometry, tile, kind) > 0
 
     def cycles(parts: tuple[int, int]) -> float:
         """For each step of depth, a thread's share left aside."""
@@ -120,10 +129,21 @@ def choose_tasks(geometry: Geometry, tile: GemmTile, kind: Kind, threads: int) -
         uneven = -(-tasks // threads) * threads / tasks - 1
         largest = -(-panels // columns) * -(-tiles // rows) * tile.rows
         waiting = products * uneven + largest * threads / 2 if threads > 1 else 0.0
-        return waiting + WEIGHT_CYCLES * columns * tiles * tile.rows + PACK_CYCLES * rows * panels
+        return waiting + WEIGHT_CYCLES * columns * tiles * tile.rows + PACK_CYCLES * (1 if shared else rows) * panels
 
     most_columns, most_rows = min(panels, fewest + 16 * threads), max(1, min(tiles // 3, 16))
     return min(((columns, rows) for columns in range(fewest, most_columns + 1) for rows in range(1, most_rows + 1)), key=cycles)
+
+
+def _shared_elements(geometry: Geometry, tile: GemmTile, kind: Kind) -> int:
+    """Elements of all panels of the largest phase; 0 where they are too many to be packed first."""
+    steps = geometry.stride if kind is Kind.DGRAD else (1, 1, 1)
+    taps = math.prod(-(-kernel // step) for kernel, step in zip(geometry.kernel, steps, strict=True))
+    pixels = geometry.batch * math.prod(-(-size // step) for size, step in zip(geometry.outside, steps, strict=True))
+    depth = taps * geometry.channels
+    blocks = max(1, -(-depth // (make_block(tile).depth // 2)))
+    elements = geometry.groups * -(-pixels // tile.columns) * (depth + blocks) * tile.columns
+    return elements if elements * tile.itemsize <= _SHARED_BYTES else 0
 
 
 def _scratch(geometry: Geometry, tile: GemmTile, block: GemmBlock, kind: Kind) -> tuple[int, int, int]:

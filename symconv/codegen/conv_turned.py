@@ -35,7 +35,7 @@ from .winograd_plan import make_turn
 STAGE_BYTES = 256
 """Bytes of the struct Stage of conv_turned.c.j2, at most."""
 
-SHARE, TILE_DEPTH = 0.8, 8
+SHARE, TILE_DEPTH = 0.8, 24
 """Share of the peak at which full register tiles run, measured with 64 and more channels, and what a tile takes beside its sums, in
 terms of them."""
 

@@ -21,7 +21,7 @@ from .conv_common import (
 )
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
-from .winograd_plan import DEPTH, MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of
+from .winograd_plan import DEPTH, MOST_TILES, RUN_PIXELS, SMALL_TILE_DEPTH, count_tiles, make_turn, odd_lines, parts_of
 from .winograd_transforms import POINTS, cook_toom, straight_line
 
 _SHARED_BYTES = 8 * 1024 * 1024
@@ -60,6 +60,7 @@ class WinogradPlan:
     block_panels: int
     block_tiles: int
     chunk_tiles: int
+    depth: int
     fused: bool
     data_step: int
     data_plane: int
@@ -71,7 +72,7 @@ class WinogradPlan:
     @property
     def numbers(self) -> tuple[int, ...]:
         """In the order of the struct."""
-        return (self.block_panels, self.block_tiles, self.chunk_tiles, int(self.fused), self.data_step, self.data_plane,
+        return (self.block_panels, self.block_tiles, self.chunk_tiles, self.depth, int(self.fused), self.data_step, self.data_plane,
                 self.product_plane, self.weight_elements, self.data_elements, self.scratch_elements)
 
 
@@ -159,7 +160,7 @@ class ConvWinograd(PixelConvolution):
         """The source, with the kernel and the one that makes the weights."""
         tile, transforms = make_tile("float32", target), cook_toom(self.results, 3, POINTS[self.results])
         return conv_source(
-            "winograd.c.j2", self._name(problem, target), problem, tile, m=self.results, n=transforms.size, depth=DEPTH,
+            "winograd.c.j2", self._name(problem, target), problem, tile, m=self.results, n=transforms.size,
             run=RUN_PIXELS // self.results, most_tiles=MOST_TILES, turn=make_turn(tile.lanes),
             blocked=conv_problem(problem).layout is not None, taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
             data_lines=straight_line(transforms.data, "x{}", "y{}"),
@@ -183,12 +184,13 @@ def make_plan(geometry: Geometry, tile: GemmTile, results: int, threads: int, fu
     data_step = odd_lines(-(-geometry.channels // tile.lanes) * tile.lanes, tile)
     blocks = Blocks(1, tiles, tiles) if fused else choose_blocks(tiles, panels, points * data_step * tile.itemsize, threads)
     data_plane, product_plane = odd_lines(blocks.tiles * data_step, tile), odd_lines(blocks.tiles * tile.columns, tile)
-    passes = max(1, -(-geometry.channels // DEPTH))
+    depth = SMALL_TILE_DEPTH if results == 2 else DEPTH
+    passes = max(1, -(-geometry.channels // depth))
     count = -(-panels // blocks.panels)
     weights = points * count * (geometry.channels * blocks.panels + passes) * tile.columns
     made = points * (blocks.panels * -(-geometry.channels // passes) + 1) * tile.columns if fused else 0
     return WinogradPlan(
-        blocks.panels, blocks.tiles, blocks.chunk, fused, data_step, data_plane, product_plane, 0 if fused else weights,
+        blocks.panels, blocks.tiles, blocks.chunk, depth, fused, data_step, data_plane, product_plane, 0 if fused else weights,
         blocks.chunk // blocks.tiles * points * data_plane,
         points * blocks.panels * product_plane + made + (0 if blocks.chunk else points * data_plane))
 
