@@ -126,9 +126,11 @@ class Browser:
         self.frame()
 
     def click_on(self, selector: str) -> None:
-        """Click on the middle of an element."""
-        x, y = self.ask(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
-                        " return [r.left + r.width / 2, r.top + r.height / 2]; })()")
+        """Click on the middle of an element, once it is in sight."""
+        x, y = self.ask(f"(() => {{ const element = document.querySelector({json.dumps(selector)});" + """
+            element.scrollIntoView({block: 'nearest'});
+            const place = element.getBoundingClientRect();
+            return [place.left + place.width / 2, place.top + place.height / 2]; })()""")
         self.click(x, y)
 
     def key(self, key: str, shift: bool = False) -> None:

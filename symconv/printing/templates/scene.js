@@ -76,6 +76,7 @@ function makeScene(graph, closed) {
   const size = layLevel(levels.get(""), levels);
   placeLevel(levels.get(""), 0, 0, scene, levels);
   Object.assign(scene, { width: size.width, height: size.height });
+  scene.boxes.sort((a, b) => a.y - b.y || a.x - b.x);
   indexEdges(scene, edges, levels);
   scene.byKey = new Map(scene.boxes.map((box) => [box.key, box]));
   return scene;
