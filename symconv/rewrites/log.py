@@ -158,5 +158,5 @@ def expression_text(variable: Variable, depth: int = 3) -> str:
 
 
 def _short(name: str) -> str:
-    """A name, cut where it is so long that it hides the rest."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME - 1]}…"
+    """A name on one line, cut where it is so long that it hides the rest."""
+    return _one_line(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME - 1]}…")

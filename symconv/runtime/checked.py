@@ -21,6 +21,7 @@ from .differences import difference, is_strange, nudged, strange_text
 from .interpret import leaf_value, run_reference
 from .planned import PlannedProgram
 from .program import Program
+from .run_errors import limited, step_lines
 from .step import Place, Step
 
 Array = np.ndarray[Any, Any]
@@ -206,9 +207,9 @@ def _chain_text(step: Step, position: int, number: int, array: Array) -> str:
     inputs = "; ".join(f"{variable.label} = {expression_text(variable, 3)}" for variable in node.inputs
                        if not isinstance(variable, Constant))
     text = strange_text(array, config.nan_guard_limit)
-    return explain_error(f"step {position} ({step.name}) gives {text} in its result {number}",
-                         f"{expression_text(node.outputs[number], 4)}\n  read: {inputs}",
-                         "its inputs were free of such values: look at this operation", node.source)
+    found = f"{expression_text(node.outputs[number], 4)}\n  read: {inputs}\n  " + "\n".join(step_lines(step))
+    return limited(explain_error(f"step {position} ({step.name}) gives {text} in its result {number}", found,
+                                 "its inputs were free of such values: look at this operation", node.source))
 
 
 def _kernel_text(step: Step, position: int, number: int | None, found: str) -> str:

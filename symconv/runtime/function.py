@@ -164,23 +164,24 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on these arguments; updates of shared variables take effect when the whole run has succeeded."""
-        return self._call_profiled(args, kwargs) if self.profiling else self._call(args, kwargs)
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.profiling:
+            return self._call_profiled(args, kwargs)
         arguments = self._match(args, kwargs)
         with self._lock:
-            if not self._locked:
-                return self._structure(self._run(arguments))
-            with ExitStack() as stack:
-                for container in self._locked:
-                    stack.enter_context(container.lock)
-                return self._structure(self._run(arguments))
+            return self._run_on_state(arguments) if self._locked else self._structure(self._run(arguments))
+
+    def _run_on_state(self, arguments: list[Any]) -> Any:
+        """A run that no other function disturbs which shares state with this one."""
+        with ExitStack() as stack:
+            for container in self._locked:
+                stack.enter_context(container.lock)
+            return self._structure(self._run(arguments))
 
     def _call_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose time in Python around the program is noted too."""
         with self._lock:
             start, made = time.perf_counter(), self.profile.making_seconds
-            result = self._call(args, kwargs)
+            result = self._run_on_state(self._match(args, kwargs))
             if not self.mode.check:
                 self.profile.note_call(start, self.profile.making_seconds - made)
         return result

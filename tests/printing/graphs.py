@@ -76,3 +76,16 @@ def wrong_index():
     """A call with an index that its table has not; the input has a hostile name."""
     table, rows = T.matrix("table", "float64"), T.lvector('a "row"\n')
     return sc.compile([table, rows], T.exp(table.T[rows]) * 2)(np.zeros((4, 3)), np.array([0, 9]))
+
+
+def first_nan():
+    """A call in which a NaN appears."""
+    v = T.matrix("v\n", "float64")
+    return sc.compile([v], T.log(v.T) * 2, mode="nan_guard")(np.array([[1.0, -1.0]]))
+
+
+def hostile_network():
+    """A profiled function whose name, inputs and state have hostile names."""
+    x = T.vector(HOSTILE_NAMES[3], "float64", shape=(2,))
+    states = [sc.shared(np.zeros(2), name, shape=(2,)) for name in HOSTILE_NAMES]
+    return sc.compile([x], x * 2, updates=[(state, state + x) for state in states], name="a\nb\x1b<script>", profile=True)

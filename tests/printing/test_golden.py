@@ -13,6 +13,7 @@ from printing.graphs import (
     classifier,
     classify,
     counter,
+    first_nan,
     hostile,
     softplus_of_hostile,
     wrong_index,
@@ -20,6 +21,7 @@ from printing.graphs import (
 
 import symconv as sc
 from symconv.runtime import targets
+from symconv.runtime.doctor import Finding, report
 from symconv.runtime.trace import trace_of
 
 ROOT = str(Path(__file__).parent.parent.parent)
@@ -156,3 +158,27 @@ def test_an_error_at_run_time(golden):
         with sc.config.change(exception_verbosity=verbosity), pytest.raises(sc.errors.IndexRangeError) as caught:
             wrong_index()
         golden(f"error_{verbosity}", portable(str(caught.value)))
+
+
+def test_what_the_doctor_says(golden):
+    findings = [Finding("python", "Python", "3.11.7 on Linux x86_64"),
+                Finding("python", "jinja2", "not installed", False, "pip install jinja2"),
+                Finding("CUDA", "CuPy", "not installed", None, "pip install 'symconv[cuda13]'"), Finding("CUDA", "NVRTC", "13.0")]
+    golden("doctor", f"{report(findings)}\n\n{report(findings[:1])}")
+
+
+def test_the_first_nan(golden):
+    for verbosity in ("low", "high"):
+        with sc.config.change(exception_verbosity=verbosity), pytest.raises(sc.errors.NumericalError) as caught:
+            first_nan()
+        golden("error_nan", portable(str(caught.value)))
+
+
+def test_settings(golden):
+    with sc.config.change(cache_dir="/a/folder/with/a/name/that/is/longer/than/its/column", compiler="cc"):
+        lines = sc.config.describe().split("\n")
+    columns = {line.index("SYMCONV_") for line in lines if "SYMCONV_" in line and "/a/folder" not in line}
+    assert len(columns) == 1
+    assert max(map(len, lines)) <= 180
+    start = next(place for place, line in enumerate(lines) if "/a/folder" in line)
+    golden("settings_long_value", "\n".join(lines[start - 1:start + 3]))

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 
 import numpy as np
 import pytest
-from printing.graphs import HOSTILE_NAMES
+from printing.graphs import HOSTILE_NAMES, hostile_network
 
+import symconv as sc
 from symconv.printing import diagram, names, svg
 
 
@@ -54,3 +56,17 @@ def test_diagrams_of_a_lone_leaf():
     made = diagram.make_diagram(T.vector("x"))
     assert [node.headline for node in made.nodes] == ["x"]
     assert made.edges == ()
+
+
+def test_reports_and_profiles_of_hostile_names_are_printable_lines(tmp_path):
+    function = hostile_network()
+    function(np.ones(2))
+    texts = [str(function.profile), function.explain(), repr(function.rewrites), sc.debugprint(function, file="str", print_memory=True),
+             sc.pprint(function), function.explain(0)]
+    for text in texts:
+        assert all(line.isprintable() for line in text.split("\n")), text
+    assert all(names.shortened(names.escape(name)) in texts[3] for name in HOSTILE_NAMES)
+    function.profile.to_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert trace["otherData"]["function"] == "a\nb\x1b<script>"
+    assert json.loads(json.dumps(function.explain(format="dict")))["steps"]
