@@ -1,217 +1,100 @@
-"""FPROP and DGRAD with large kernels by fast Fourier transforms of overlapping tiles (overlap-save; Mathieu et al. 2014)."""
+"""Large kernels by fast Fourier transforms of overlapping tiles (overlap-save; Mathieu et al. 2014): all three kinds."""
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-
-from ..config import config
-from ..ops.conv_problem import ConvProblem
-from ..ops.spec import Kind
 from ..target import Target
-from .conv_common import Geometry, PixelConvolution, Triple, conv_kernel, conv_name, conv_parts, conv_source
+from .conv_common import FilterGradient, PixelConvolution, conv_kernel, conv_name, conv_source
+from .conv_fft_plan import PRODUCT_SHARE, FftParts, fft_parts, refuse_fft, transform_cycles, work_of
 from .fft_plan import half_spectrum, make_transform
-from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds
+from .gemm_tile import START_SECONDS, compute_seconds, cycle_seconds
 from .kernel import Kernel, Operand, Preparation, Problem
 from .winograd_plan import make_turn
 
-LEAST_TAPS = 20
-"""Taps below which direct sums, or Winograd's form, are faster whatever the sizes."""
-
-_ACROSS, _DOWN = (16, 32, 64, 128, 256, 512, 1024), (1, 8, 16, 32, 64)
-_MOST_PIXELS = 4096  # of a tile: a pair of vectors of it fills half of the second cache
-_CHUNK_BYTES = 8 * 1024 * 1024
-"""What the spectra of the tiles that are worked on at once may take: a part of the third cache."""
-
-PRODUCT_SHARE = 0.73
-"""Share of the peak at which the products run; this and the cycles were fitted to ten problems of one and two axes."""
-
-PIXEL_CYCLES = 12.0
-"""Cycles for each pixel of a tile, doubling of the tile's size, and complex vector of channels, loading and storing counted in."""
-
-_SMALL_PIXELS, _SMALL_FACTOR, _LARGE_PIXELS, _LARGE_FACTOR = 256, 1.5, 1024, 1.4
-"""Tiles of fewer pixels, and of more than the first cache holds, take so many times longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class FftPlan:
-    """Sizes of a tile, and what the run-time numbers behind the geometry in the struct Sizes of conv_fft.c.j2 say."""
-
-    down: int
-    across: int
-    pitch: int
-    points: int
-    tiles: int
-    chunk_tiles: int
-    weight_elements: int
-    data_elements: int
-    product_elements: int
-
-    @property
-    def scratch_elements(self) -> int:
-        """Vectors that a thread transforms at once."""
-        return 2 * self.down * self.pitch
-
 
 class ConvFft(PixelConvolution):
-    """Tiles of the image and the filters are transformed, multiplied frequency by frequency, and transformed back."""
+    """FPROP and DGRAD: tiles of the image and the filters are transformed, multiplied by frequency, and transformed back."""
 
     name = "conv_fft"
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
         """Only large kernels along one or two axes, no stride, no dilation, and groups of several channels."""
-        if config.conv.fft == "off":
-            return "the setting conv.fft is 'off'"
-        return super().refuse(problem, target) or self._refuse_sizes(problem, target)
-
-    def _refuse_sizes(self, problem: Problem, target: Target) -> str | None:
-        conv, whole, tile = conv_parts(problem, target)
-        geometry = flat(whole)
-        if geometry is None:
-            return f"it transforms along one or two axes, not {conv.spec.ndim}"
-        if set(conv.spec.stride + conv.spec.dilation) != {1}:
-            return f"it takes no stride and no dilation, unlike {conv}"
-        if geometry.taps < LEAST_TAPS:
-            return f"it takes kernels of {LEAST_TAPS} taps or more, not {geometry.taps}"
-        if geometry.groups > 1 and min(geometry.rows, geometry.channels) < tile.lanes // 2:
-            return f"{geometry.channels} channels to {geometry.rows} in a group are too few for its vectors"
-        spec = conv.spec
-        if any(pad >= size for pad, size in zip(spec.pad_lo + spec.pad_hi, 2 * conv.w_shape[2:], strict=True)):
-            return f"the padding {spec.pad_lo}, {spec.pad_hi} makes results of nothing but zeros, which would be rounded"
-        if choose_tile(geometry, tile) is None:
-            return f"kernels of {geometry.kernel[1]}x{geometry.kernel[2]} are larger than its tiles"
-        return None
+        return super().refuse(problem, target) or refuse_fft(problem, target)
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """Transforms and products, each tile counted whole."""
-        conv, geometry, tile = self._parts(problem, target)
-        plan = make_plan(geometry, tile)
-        threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
-        cycles, products = _work(geometry, plan, tile)
-        weights = geometry.groups * plan.weight_elements * tile.itemsize * -(-plan.tiles // plan.chunk_tiles)
-        return (3 * START_SECONDS + compute_seconds(2 * products, tile.dtype, target, PRODUCT_SHARE)
-                + cycle_seconds(cycles, target, threads) + target.copy_seconds(weights, threads, weights))
+        parts = fft_parts(problem, target)
+        plan, tile = parts.plan, parts.tile
+        weights = parts.geometry.groups * plan.weight_elements * tile.itemsize
+        passes = -(-plan.tiles // plan.chunk_tiles)
+        return _seconds(parts, target) + target.copy_seconds(passes * weights, parts.threads, passes * weights)
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The spectra of the filters."""
-        _, geometry, tile = self._parts(problem, target)
-        plan = make_plan(geometry, tile)
-        scratch = self._threads(problem, target) * plan.scratch_elements * tile.vector_bytes
-        kernel = Kernel(f"{self._name(problem, target)}_weights", self._render(problem, target), self._numbers(problem, target),
-                        workspace_bytes=scratch)
+        parts = fft_parts(problem, target)
+        geometry, tile = parts.geometry, parts.tile
+        name = _name(parts, problem)
+        kernel = Kernel(f"{name}_weights", _render("conv_fft.c.j2", name, parts, problem), _numbers(parts),
+                        workspace_bytes=parts.scratch_bytes)
         filters = geometry.groups * -(-geometry.rows // tile.lanes) * -(-geometry.channels // 2)
-        seconds = cycle_seconds(filters * _transform_cycles(plan), target, self._threads(problem, target))
-        return (Preparation(1, kernel, Operand.contiguous(tile.dtype, (geometry.groups * plan.weight_elements,)), seconds),)
+        seconds = cycle_seconds(filters * transform_cycles(parts.plan), target, parts.threads)
+        return (Preparation(1, kernel, Operand.contiguous(tile.dtype, (geometry.groups * parts.plan.weight_elements,)), seconds),)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds the spectra of a chunk of tiles, their products, and each thread's scratch."""
-        _, geometry, tile = self._parts(problem, target)
-        plan = make_plan(geometry, tile)
-        elements = plan.data_elements + plan.product_elements
-        scratch = self._threads(problem, target) * plan.scratch_elements * tile.vector_bytes
-        return conv_kernel(problem, self._name(problem, target), self._render(problem, target), self._numbers(problem, target),
-                           elements * tile.itemsize + scratch)
-
-    def _parts(self, problem: Problem, target: Target) -> tuple[ConvProblem, Geometry, GemmTile]:
-        conv, whole, tile = conv_parts(problem, target)
-        geometry = flat(whole)
-        assert geometry is not None, "refuse() has let a third axis through"
-        return conv, geometry, tile
-
-    def _threads(self, problem: Problem, target: Target) -> int:
-        return max(target.threads, 1) if conv_parts(problem, target)[0].flops >= PARALLEL_FLOPS else 1
-
-    def _name(self, problem: Problem, target: Target) -> str:
-        _, geometry, tile = self._parts(problem, target)
-        plan = make_plan(geometry, tile)
-        return conv_name(problem, f"fft_{plan.down}x{plan.across}_{tile.suffix}")
-
-    def _numbers(self, problem: Problem, target: Target) -> tuple[int, ...]:
-        conv, geometry, tile = self._parts(problem, target)
-        backward = conv.kind is Kind.DGRAD
-        plan = make_plan(geometry, tile)
-        pads = [size - 1 - pad if backward else pad for pad, size in zip(geometry.pad[1:], geometry.kernel[1:], strict=True)]
-        return (geometry.batch, geometry.groups, geometry.rows, geometry.channels, *geometry.inside[1:], *geometry.outside[1:],
-                *geometry.kernel[1:], *pads, int(geometry.flip != backward), self._threads(problem, target), plan.chunk_tiles,
-                plan.weight_elements, plan.data_elements, plan.product_elements)
-
-    def _render(self, problem: Problem, target: Target) -> str:
-        _, geometry, tile = self._parts(problem, target)
-        plan = make_plan(geometry, tile)
-        sizes = sorted({plan.down, plan.across} - {1})
-        return conv_source("conv_fft.c.j2", self._name(problem, target), problem, tile, down=plan.down, across=plan.across,
-                           pitch=plan.pitch, turn=make_turn(tile.lanes), transforms=tuple(make_transform(size) for size in sizes),
-                           spectrum=half_spectrum(plan.down, plan.across, plan.pitch))
+        parts = fft_parts(problem, target)
+        elements = parts.plan.data_elements + parts.plan.product_elements
+        name = _name(parts, problem)
+        return conv_kernel(problem, name, _render("conv_fft.c.j2", name, parts, problem), _numbers(parts),
+                           elements * parts.tile.itemsize + parts.scratch_bytes)
 
 
-def flat(geometry: Geometry) -> Geometry | None:
-    """The same convolution along the last two axes, a long one last; None where three axes have more than one element or tap.
+class ConvWgradFft(FilterGradient):
+    """WGRAD: tiles of the image and of the responses are transformed, multiplied, and added up before they are transformed back."""
 
-    An axis without extent (size, result and kernel 1) is moved to the front, where nothing is transformed.
-    """
-    def at(number: int) -> tuple[int, int, int]:
-        return geometry.inside[number], geometry.outside[number], geometry.kernel[number]
+    name = "conv_wgrad_fft"
 
-    order = sorted(range(3), key=lambda number: at(number) != (1, 1, 1))
-    if at(order[0]) != (1, 1, 1):
-        return None
+    def refuse(self, problem: Problem, target: Target) -> str | None:
+        """As for the other kinds."""
+        return super().refuse(problem, target) or refuse_fft(problem, target)
 
-    def moved(triple: Triple) -> Triple:
-        return triple[order[0]], triple[order[1]], triple[order[2]]
+    def estimate(self, problem: Problem, target: Target) -> float:
+        """Transforms of tiles and of the sums, and products."""
+        parts = fft_parts(problem, target)
+        geometry, tile = parts.geometry, parts.tile
+        pairs = geometry.groups * -(-geometry.rows // tile.lanes) * -(-geometry.channels // 2)
+        return _seconds(parts, target) + cycle_seconds(pairs * transform_cycles(parts.plan), target, parts.threads)
 
-    return replace(geometry, inside=moved(geometry.inside), outside=moved(geometry.outside), kernel=moved(geometry.kernel),
-                   stride=moved(geometry.stride), dilation=moved(geometry.dilation), pad=moved(geometry.pad))
-
-
-def choose_tile(geometry: Geometry, tile: GemmTile) -> tuple[int, int] | None:
-    """The sizes of tiles with the least expected work; None where kernels are larger than any."""
-    kernel = geometry.kernel[1:]
-    sizes = [(down, across) for across in _ACROSS for down in _DOWN
-             if across > kernel[1] and across >= tile.lanes and down * across <= _MOST_PIXELS
-             and (down == 1) == (kernel[0] == 1) and (down > kernel[0] or down == 1)]
-    return min(sizes, key=lambda size: _cost(geometry, size, tile), default=None)
-
-
-def _cost(geometry: Geometry, size: tuple[int, int], tile: GemmTile) -> float:
-    cycles, products = _work(geometry, plan_of(geometry, size, tile), tile)
-    return cycles + products / (2 * tile.lanes * PRODUCT_SHARE)
+    def build(self, problem: Problem, target: Target) -> Kernel:
+        """The kernel; its workspace holds the spectra of a chunk of tiles, the sums, and each thread's scratch."""
+        parts = fft_parts(problem, target)
+        plan, tile, geometry = parts.plan, parts.tile, parts.geometry
+        panels = -(-geometry.rows // tile.lanes) * tile.columns
+        responses, sums = 2 * plan.points * plan.chunk_tiles * panels, plan.points * geometry.channels * panels
+        name, numbers = _name(parts, problem), (*parts.numbers, plan.data_elements, responses, sums)
+        return conv_kernel(problem, name, _render("conv_fft_wgrad.c.j2", name, parts, problem), numbers,
+                           (plan.data_elements + responses + sums) * tile.itemsize + parts.scratch_bytes)
 
 
-def make_plan(geometry: Geometry, tile: GemmTile) -> FftPlan:
-    """Tiles of the best size, as many at once as a part of the third cache holds."""
-    size = choose_tile(geometry, tile)
-    assert size is not None, "refuse() has let a large kernel through"
-    return plan_of(geometry, size, tile)
+def _seconds(parts: FftParts, target: Target) -> float:
+    """Expected seconds of the transforms of all tiles and of the products."""
+    cycles, products = work_of(parts.geometry, parts.plan, parts.tile)
+    return (3 * START_SECONDS + compute_seconds(2 * products, parts.tile.dtype, target, PRODUCT_SHARE)
+            + cycle_seconds(cycles, target, parts.threads))
 
 
-def plan_of(geometry: Geometry, size: tuple[int, int], tile: GemmTile) -> FftPlan:
-    """The plan for tiles of a size."""
-    down, across = size
-    steps = (down - geometry.kernel[1] + 1, across - geometry.kernel[2] + 1)
-    tiles = max(1, geometry.batch * math.prod(-(-out // step) for out, step in zip(geometry.outside[1:], steps, strict=True)))
-    points, panels = down * (across // 2 + 1), -(-geometry.rows // tile.lanes)
-    data_step = 4 * tile.lanes * -(-geometry.channels // (2 * tile.lanes))
-    each = points * (data_step + panels * tile.columns)
-    parts = -(-tiles * each * tile.itemsize // _CHUNK_BYTES)
-    chunk = -(-tiles // max(1, min(parts, tiles)))
-    return FftPlan(down, across, across + (down > 1), points, tiles, chunk,
-                   points * panels * 2 * geometry.channels * tile.columns, points * chunk * data_step,
-                   points * chunk * panels * tile.columns)
+def _name(parts: FftParts, problem: Problem) -> str:
+    return conv_name(problem, f"fft_{parts.plan.down}x{parts.plan.across}_{parts.tile.suffix}")
 
 
-def _work(geometry: Geometry, plan: FftPlan, tile: GemmTile) -> tuple[float, float]:
-    """Cycles of all transforms, and multiply-adds of all products."""
-    pairs = -(-geometry.channels // (2 * tile.lanes)) + -(-geometry.rows // (2 * tile.lanes))
-    cycles = geometry.groups * plan.tiles * pairs * _transform_cycles(plan)
-    panels = -(-geometry.rows // tile.lanes)
-    products = geometry.groups * plan.points * plan.tiles * panels * tile.columns * 2 * geometry.channels
-    return cycles, products
+def _numbers(parts: FftParts) -> tuple[int, ...]:
+    return (*parts.numbers, parts.plan.weight_elements, parts.plan.data_elements, parts.plan.product_elements)
 
 
-def _transform_cycles(plan: FftPlan) -> float:
-    """Cycles to transform a tile of one complex vector of channels, in either direction."""
-    pixels = plan.down * plan.across
-    factor = _SMALL_FACTOR if pixels < _SMALL_PIXELS else _LARGE_FACTOR if pixels > _LARGE_PIXELS else 1.0
-    return factor * PIXEL_CYCLES * pixels * math.log2(pixels)
+def _render(template: str, name: str, parts: FftParts, problem: Problem) -> str:
+    plan = parts.plan
+    return conv_source(template, name, problem, parts.tile, down=plan.down, across=plan.across, pitch=plan.pitch,
+                       turn=make_turn(parts.tile.lanes),
+                       transforms=tuple(make_transform(size) for size in sorted({plan.down, plan.across} - {1})),
+                       spectrum=half_spectrum(plan.down, plan.across, plan.pitch))
 
 
-CONV_FFT = (ConvFft(),)
+CONV_FFT = (ConvFft(), ConvWgradFft())

@@ -82,7 +82,7 @@ def precision_notes(step: Step) -> tuple[str, ...]:
     name = step.choice.name
     if "winograd" in name:
         notes.append(_WINOGRAD)
-    if name == "conv_fft":
+    if name in ("conv_fft", "conv_wgrad_fft"):
         notes.append(_FFT)
     if "_split" in step.name:
         notes.append(_SPLIT)
