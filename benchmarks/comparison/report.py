@@ -76,11 +76,11 @@ def ratio_goals(text: str, timings: Sequence[Timing], mean: float, least: float 
     return goals if least is None else [*goals, Goal(f"{text}, least", least, min(ratios))]
 
 
-def render(facts: dict[str, str], sections: Sequence[Section]) -> str:
+def render(facts: dict[str, str], sections: Sequence[Section], where: str = "the CPU", program: str = "cpu.py") -> str:
     """The whole report in Markdown."""
-    lines = ["# symconv beside other libraries on the CPU", "",
+    lines = [f"# symconv beside other libraries on {where}", "",
              "Medians of interleaved turns in one process; ratios are the best peer's time over symconv's, above 1 where symconv",
-             "is faster. Written by `python benchmarks/cpu.py`.", "", *(f"- {name}: {value}" for name, value in facts.items())]
+             f"is faster. Written by `python benchmarks/{program}`.", "", *(f"- {name}: {value}" for name, value in facts.items())]
     for section in sections:
         lines += ["", *section_lines(section)]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from .contender import SYMCONV, Contender, Row
 from .peers import Peers
 
 LEARNING_RATE = 0.01
-MOMENTUM = {"lenet": 0.0, "resnet18": 0.9, "mobilenet_v2": 0.9}
+MOMENTUM = {"lenet": 0.0, "resnet18": 0.9, "resnet50": 0.9, "resnet50_tiny": 0.9, "mobilenet_v2": 0.9}
 CHECKED_STEPS = 2  # the second loss depends on the gradients of all layers; later ones drift apart by rounding alone
 
 

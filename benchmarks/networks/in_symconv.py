@@ -12,9 +12,13 @@ from .parameters import EPSILON, MOMENTUM_OF_STATISTICS, Parameters
 
 
 class SymconvWords:
-    """Words that build symconv's expressions; in training `updates` collects the new running statistics."""
+    """Words that build symconv's expressions; in training `updates` collects the new running statistics.
 
-    def __init__(self, parameters: Parameters, training: bool) -> None:
+    `compute` is the dtype of tensors between layers; parameters and statistics stay float32.
+    """
+
+    def __init__(self, parameters: Parameters, training: bool, compute: str = "float32") -> None:
+        self.compute = compute
         self.trained = {name: sc.shared(array, name, shape=array.shape) for name, array in parameters.trained.items()}
         self.statistics = {name: sc.shared(array, name, shape=array.shape) for name, array in parameters.statistics.items()}
         self.training = training
@@ -23,23 +27,26 @@ class SymconvWords:
     def conv(self, x: Any, name: str, filters: int, size: int, stride: int = 1, padding: int = 0, groups: int = 1,
              bias: bool = False) -> Any:
         """A convolution without flip."""
-        y = nnet.conv_fprop(x, self.trained[f"{name}.weight"], stride=stride, padding=padding, groups=groups)
-        return y + self.trained[f"{name}.bias"].dimshuffle("x", 0, "x", "x") if bias else y
+        y = nnet.conv_fprop(x, self._weights(name), stride=stride, padding=padding, groups=groups)
+        return (y + self.trained[f"{name}.bias"].dimshuffle("x", 0, "x", "x")).astype(self.compute) if bias else y
+
+    def _weights(self, name: str) -> Any:
+        return self.trained[f"{name}.weight"].astype(self.compute)
 
     def batch_norm(self, x: Any, name: str) -> Any:
         """By the batch's statistics in training, by the running ones else."""
         scale, shift = self.trained[f"{name}.weight"], self.trained[f"{name}.bias"]
         mean, var = self.statistics[f"{name}.mean"], self.statistics[f"{name}.var"]
         if not self.training:
-            return nnet.batch_normalization_test(x, scale, shift, mean, var, "spatial", EPSILON)
+            return nnet.batch_normalization_test(x, scale, shift, mean, var, "spatial", EPSILON).astype(self.compute)
         out, _, _, new_mean, new_var = nnet.batch_normalization_train(x, scale, shift, "spatial", EPSILON, MOMENTUM_OF_STATISTICS,
                                                                       mean, var)
         self.updates += [(mean, new_mean), (var, new_var)]
-        return out
+        return out.astype(self.compute)
 
     def dense(self, x: Any, name: str, units: int) -> Any:
         """x·weight + bias."""
-        return T.dot(x, self.trained[f"{name}.weight"]) + self.trained[f"{name}.bias"]
+        return T.dot(x, self._weights(name)).astype("float32") + self.trained[f"{name}.bias"]
 
     def max_pool(self, x: Any, size: int, stride: int, padding: int = 0) -> Any:
         """Maxima of square windows."""
@@ -70,19 +77,21 @@ class SymconvWords:
         return int(x.type.shape[1])
 
 
-def inference(network: str, parameters: Parameters, batch: int, profile: bool = False) -> sc.Function:
-    """images → scores."""
-    images = T.tensor("images", "float32", (batch, *IMAGE[network]))
-    scores = NETWORKS[network](SymconvWords(parameters, training=False), images)
-    return sc.compile([images], scores, name=f"{network}_inference", profile=profile)
+def inference(network: str, parameters: Parameters, batch: int, profile: bool = False, device: str | None = None,
+              compute: str = "float32") -> sc.Function:
+    """images (of dtype `compute`) → scores, which stay on the device where one is named."""
+    images = T.tensor("images", compute, (batch, *IMAGE[network]))
+    scores = NETWORKS[network](SymconvWords(parameters, False, compute), images)
+    return sc.compile([images], sc.Out(scores, on_device=device is not None), name=f"{network}_inference", profile=profile,
+                      device=device)
 
 
 def training_step(network: str, parameters: Parameters, batch: int, learning_rate: float, momentum: float,
-                  profile: bool = False) -> sc.Function:
+                  profile: bool = False, device: str | None = None, compute: str = "float32") -> sc.Function:
     """(images, labels) → loss, with SGD's updates of the parameters and the updates of the running statistics."""
-    images = T.tensor("images", "float32", (batch, *IMAGE[network]))
+    images = T.tensor("images", compute, (batch, *IMAGE[network]))
     labels = T.tensor("labels", "int64", (batch,))
-    words = SymconvWords(parameters, training=True)
+    words = SymconvWords(parameters, True, compute)
     loss = nnet.softmax_cross_entropy(NETWORKS[network](words, images), labels).mean()
     trained = list(words.trained.values())
     updates = list(words.updates)
@@ -93,4 +102,5 @@ def training_step(network: str, parameters: Parameters, batch: int, learning_rat
             updates += [(velocity, step), (parameter, parameter - learning_rate * step)]
         else:
             updates.append((parameter, parameter - learning_rate * gradient))
-    return sc.compile([images, labels], loss, updates=updates, name=f"{network}_step", profile=profile)
+    return sc.compile([images, labels], sc.Out(loss, on_device=device is not None), updates=updates, name=f"{network}_step",
+                      profile=profile, device=device)

@@ -1,0 +1,1 @@
+"""symconv and PyTorch on one GPU, row by row; `benchmarks/gpu.py` runs it."""
