@@ -21,6 +21,7 @@ from conv_kernels import kernel_call, kernel_problem
 from symconv.codegen.convolution import CONV_IMPLEMENTATIONS
 from symconv.ops.conv_problem import ConvProblem, parse_problems
 from symconv.ops.spec import Kind
+from symconv.runtime.targets import make_target
 from symconv.target import Target
 
 LAYERS = Path(__file__).parents[1] / "tests" / "problems" / "cpu_layers.txt"
@@ -70,7 +71,7 @@ def main() -> None:
     forward = dict.fromkeys(replace(conv, kind=Kind.FPROP) for conv in parse_problems(options.problems.read_text()))
     for conv in forward:
         for kind in options.kinds.split(","):
-            losses.append(judge(replace(conv, kind=Kind(kind)), Target(threads=options.threads), options))
+            losses.append(judge(replace(conv, kind=Kind(kind)), replace(make_target("cpu"), threads=options.threads), options))
     found = [loss for loss in losses if loss is not None]
     print(f"{len(found)} problems with a choice; {sum(loss > 0.1 for loss in found)} lose more than 10 %, "
           f"at most {max(found, default=0):.0%}")

@@ -76,7 +76,7 @@ class ConvDirect(PixelConvolution):
         bands = geometry.batch * geometry.groups * counts[0] * -(-counts[1] // plan.rows) * -(-counts[2] // plan.columns)
         passes = -(-geometry.channels // max(1, plan.channels))
         copied = phases * bands * plan.elements * passes * 2 * tile.itemsize
-        few = 0.5 + 0.1 * min(geometry.rows, 3)
+        few = 0.44 + 0.1 * min(geometry.rows, 3)
         depth = geometry.channels * geometry.taps / phases
         share = few * depth / (depth + 12)
         seconds = compute_seconds(flops, tile.dtype, target, share) + target.copy_seconds(copied)
