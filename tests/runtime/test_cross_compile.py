@@ -16,7 +16,9 @@ from symconv.codegen.cuda.cubin import read_resources
 from symconv.codegen.cuda.kernel import CudaKernel
 from symconv.codegen.cuda.nvrtc_library import find_nvrtc
 from symconv.codegen.cudnn.devices import known_device
+from symconv.codegen.cudnn.library import why_not_deviceless
 from symconv.codegen.cudnn.plan_list import stand_in
+from symconv.codegen.cudnn.plans import load_plan
 from symconv.config import config
 from symconv.errors import ArgumentError, BackendError
 from symconv.runtime.devices import find
@@ -227,3 +229,24 @@ def _damage(document, part):
     if part == "plan":  # a cubin where a plan should be, its digest right
         code["plans"] = {key: next(iter(code["cubins"].values())) for key in code["plans"]}
     return document
+
+
+@needs_nvrtc
+@pytest.mark.skipif(why_not_deviceless() is not None, reason=f"cuDNN cannot be asked: {why_not_deviceless()}")
+@pytest.mark.parametrize("target", ["sm_90", "RTX 4090"])
+def test_plans_of_the_real_cudnn_are_in_the_file_and_load_again(path, target):
+    x, w = T.tensor4("x", "float16"), T.tensor4("w", "float16")
+    with config.change(dnn__enabled=True):
+        function = sc.compile([x, w], relu(conv2d(x, w, border_mode=1, filter_flip=False)), device="cuda", target=target)
+        function.prepare((2, 16, 9, 9), (32, 16, 3, 3))
+    function.save(path)
+    with zipfile.ZipFile(path) as archive:
+        code = json.loads(archive.read("function.json"))["machine_code"]
+        ((key, (number, _)),) = code["plans"].items()
+        data = archive.read(f"code/{number}.bin")
+    assert code["cudnn"].startswith("9")
+    assert "+relu operands none" in key
+    gpu = known_device(target)
+    plan, graph = load_plan(data, gpu)
+    assert plan.device == str(gpu)
+    assert graph.get_workspace_size() == plan.workspace_bytes

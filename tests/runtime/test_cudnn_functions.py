@@ -15,6 +15,7 @@ from symconv.codegen.cudnn.devices import known_device
 from symconv.codegen.cudnn.implementation import CudnnConvolution
 from symconv.codegen.cudnn.plan_list import stand_in
 from symconv.config import config
+from symconv.demo.network import make_network
 from symconv.errors import BackendError
 from symconv.runtime import measure
 from symconv.runtime.devices import find
@@ -185,6 +186,24 @@ def test_a_training_step_with_cudnn_forced_follows_the_cpu():
     np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-4)
     for found, wanted in zip(results[1][1], results[0][1], strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_the_demos_training_step_with_cudnn_forced_follows_the_cpu():
+    rng = np.random.default_rng(4)
+    batch = rng.random((2, 1, 28, 28)).astype(np.float32), rng.integers(0, 10, 2)
+    losses, states = [], []
+    for device in ("cpu", EMULATOR):
+        cudnn = NumPyCudnn()
+        forced = {"dnn__enabled": True, "emulator__checked": False, "device": device} if device == EMULATOR else {}
+        with stand_in(cudnn), config.change(**forced):
+            made = make_network(seed=1)
+            losses.append([float(made.train(*batch)) for _ in range(2)])
+            states.append([each.get_value() for each in made.parameters])
+        kinds = {launch.problem.kind.value for launch in cudnn.launches}
+        assert kinds == ({"fprop", "dgrad", "wgrad"} if device == EMULATOR else set())
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    for found, right in zip(states[1], states[0], strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-5)
 
 
 class TimedGpu(EmulatorDevice):
