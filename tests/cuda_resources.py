@@ -127,12 +127,22 @@ def _convolutions() -> Iterator[Case]:
     yield _convolution(ConvProblem.parse("fprop n16 c64 h28 w28 k64 r3 s3 p1 f32"), relu)
 
 
+def _direct_convolutions() -> Iterator[Case]:
+    """Taps written out: as many as are taken, strides, few channels, channels last."""
+    for text in ("fprop n16 c64 h28 w28 k64 r7 s7 p3 g64 f32", "wgrad n16 c64 h28 w28 k64 r7 s7 p3 g64 f32",
+                 "dgrad n16 c64 h56 w56 k64 r5 s5 u2 p2 g64 f16", "fprop n16 c64 h28 w28 k64 r7 s7 p3 g64 f32 nhwc",
+                 *(f"{kind} n16 c64 h28 w28 k64 r3 s3 p1 g64 f16 nhwc" for kind in ("fprop", "dgrad", "wgrad")),
+                 *(f"{kind} n32 c3 h224 w224 k64 r7 s7 u2 p3 f32" for kind in ("fprop", "wgrad"))):
+        yield _convolution(ConvProblem.parse(text))
+
+
 def _tensor_cores() -> Iterator[Case]:
     """What the tiles of tensor cores' convolutions need: of large problems, with channels last, as tf32."""
     for kind in ("fprop", "dgrad", "wgrad"):
         yield _convolution(ConvProblem.parse(f"{kind} n64 c256 h56 w56 k256 r3 s3 p1 f16 nhwc"))
         yield replace(_convolution(ConvProblem.parse(f"{kind} n64 c128 h28 w28 k128 r3 s3 u2 p1 f32 nhwc")), precision="tf32")
     yield _convolution(ConvProblem.parse("fprop n64 c64 h56 w56 k32 r3 s3 p1 f16 nhwc"))
+    yield _convolution(ConvProblem.parse("dgrad n1 c512 h7 w7 k512 r3 s3 p1 f16"))
     plain = _convolution(ConvProblem.parse("fprop n64 c64 h56 w56 k64 r3 s3 p1 f16 nhwc"))
     residual = Epilogue(_program("float16", "add", "add", "relu"), ("channel", "full"))
     operands = (_zeros(64, dtype="float16"), _zeros(64, 56, 56, 64, dtype="float16"))
@@ -191,4 +201,5 @@ def _softmax() -> Iterator[Case]:
     yield Case(Softmax(1), (_zeros(256, 1000, dtype="float16"),))
 
 
-CASES = [*_elementwise(), *_reductions(), *_convolutions(), *_tensor_cores(), *_pooling(), *_movement(), *_products(), *_softmax()]
+CASES = [*_elementwise(), *_reductions(), *_convolutions(), *_direct_convolutions(), *_tensor_cores(), *_pooling(), *_movement(),
+         *_products(), *_softmax()]

@@ -13,13 +13,14 @@ from typing import cast
 
 from ... import dtypes
 from ...ops.convolution import Conv
+from ...ops.layout import Layout
 from ...ops.spec import Kind
 from ...target import Target
 from ..conv_common import conv_problem, epilogue_suffix, make_geometry, minimal_bytes
 from ..helpers import SUFFIXES
 from ..kernel import Problem
 from ..scalar_printer import load, storage_type, stored
-from .conv_direct_plan import AxisPlan, Cut, Tile, plan_axis, products_of
+from .conv_direct_plan import AxisPlan, Cut, Tile, plan_axis, power_of_two, products_of, taps_text
 from .conv_epilogue import cuda_epilogue
 from .kernel import WORKSPACE, CudaKernel, LaunchPlan, Scalar
 from .printing import render_cuda
@@ -56,7 +57,7 @@ class Direct:
         across = 8
         while across < (THREADS if height == 1 else 32) and across * spread[1] < width:
             across *= 2
-        down = max(1, min(THREADS // across, _power_of_two(-(-height // rows))))
+        down = max(1, min(THREADS // across, power_of_two(-(-height // rows))))
         cut = Cut(across, down, THREADS // (across * down), rows, spread[1], filters)
         while self._shared_bytes(cut) > _GOOD_SHARED:
             smaller = self._smaller(cut)
@@ -109,12 +110,10 @@ class Direct:
 
     def name(self, word: str) -> str:
         """The kernel's name: what it makes, which taps are written out, how it is cut."""
-        axes = {"r": self.geometry.kernel, "u": self.geometry.stride, "l": self.geometry.dilation, "p": self.geometry.pad}
-        taps = "_".join(f"{letter}{numbers[1]}x{numbers[2]}" for letter, numbers in axes.items())
         sums = "_sum64" if self.sum_dtype == "float64" and self.conv.dtype != "float64" else ""
         cut = f"t{self.cut.across}x{self.cut.down}x{self.cut.planes}_v{self.cut.rows}x{self.cut.filters}"
-        return (f"sc_conv_{self.kind.value}_{word}_{SUFFIXES[self.conv.dtype]}{sums}_{taps}{'_flip' if self.geometry.flip else ''}"
-                f"_{cut}{epilogue_suffix(self.problem)}")
+        return (f"sc_conv_{self.kind.value}_{word}_{SUFFIXES[self.conv.dtype]}{sums}_{taps_text(self.geometry)}_{cut}"
+                f"{epilogue_suffix(self.problem)}")
 
     def numbers(self) -> tuple[Scalar, ...]:
         """The run-time sizes: planes, and what they are of; sizes of a plane read and made; tiles of a plane."""
@@ -166,16 +165,11 @@ class Direct:
                           bytes=minimal_bytes(self.problem))
 
 
-def _power_of_two(number: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << max(0, number - 1).bit_length()
-
-
-def refuse_direct(problem: Problem) -> str | None:
-    """What no direct kernel takes: layouts, dtypes, rank 3, many taps, strides above 2, and sizes beyond 32 bits."""
+def refuse_direct(problem: Problem, layout: Layout | None = None) -> str | None:
+    """What no direct kernel takes: other layouts, dtypes, rank 3, many taps, strides above 2, and sizes beyond 32 bits."""
     op, conv = cast(Conv, problem.op), conv_problem(problem)
-    if op.layout is not None:
-        return "it takes plain tensors only"
+    if op.layout != layout:
+        return "it takes plain tensors only" if layout is None else "it takes images and responses with their channels last only"
     if conv.kind is Kind.WGRAD and op.epilogue is not None:
         return "filter gradients have no epilogue"
     if conv.dtype not in DTYPES:

@@ -104,3 +104,19 @@ class Tile:
     def place(self, offset: int) -> int:
         """Where in a row the element at a distance lies from the first of its thread."""
         return offset % self.step * self.part + offset // self.step
+
+
+def power_of_two(number: int) -> int:
+    """The least power of two that is not smaller.
+
+    >>> [power_of_two(number) for number in (0, 1, 3, 4, 5)]
+    [1, 1, 4, 4, 8]
+    """
+    return 1 << max(0, number - 1).bit_length()
+
+
+def taps_text(geometry: Geometry) -> str:
+    """What a kernel's name says of the taps that are written out."""
+    axes = {"r": geometry.kernel, "u": geometry.stride, "l": geometry.dilation, "p": geometry.pad}
+    words = [f"{letter}{numbers[1]}x{numbers[2]}" for letter, numbers in axes.items()]
+    return "_".join([*words, *(["flip"] if geometry.flip else [])])

@@ -17,6 +17,7 @@ from ..implementation import AnyImplementation
 from ..kernel import Problem
 from ..scalar_printer import load, storage_type, stored
 from .conv_depthwise import DEPTHWISE
+from .conv_depthwise_last import DEPTHWISE_LAST
 from .conv_epilogue import cuda_epilogue
 from .conv_small import SMALL
 from .conv_tensor import ConvTensor
@@ -147,4 +148,4 @@ def _source(problem: Problem, splits: int) -> str:
 
 
 IMPLEMENTATIONS: dict[type[Op], tuple[AnyImplementation, ...]] = {
-    Conv: (*DEPTHWISE, *SMALL, ConvTensor(), ConvTensorFilters(), ConvImplicitGemm())}
+    Conv: (*DEPTHWISE, *DEPTHWISE_LAST, *SMALL, ConvTensor(), ConvTensorFilters(), ConvImplicitGemm())}
