@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..graph import Apply, Constant, Variable
-from ..graph.scope import common_scope
+from ..graph.scope import GRADIENT, common_scope
 from ..graph.traversal import toposort
 from ..ops.convolution import Conv
 from .names import escape, places_text, shortened, variable_text
@@ -125,9 +125,12 @@ def _apply_node(key: str, node: Apply, subject: Subject) -> DiagramNode:
 
 
 def _scopes(variable: Variable) -> tuple[tuple[str, ...], str]:
-    """The name scopes and the one that holds all; a constant is where it is read, since equal ones are one."""
+    """The name scopes and the one that holds all; a constant is where it is read, since equal ones are one.
+
+    What a gradient shares with the expression itself stands where the expression is.
+    """
     scopes = () if isinstance(variable, Constant) else tuple(map(escape, variable.scopes))
-    return scopes, common_scope(scopes)
+    return scopes, common_scope([each for each in scopes if GRADIENT not in each.split("/")] or scopes)
 
 
 def _headline(node: Apply) -> tuple[str, tuple[str, ...]]:

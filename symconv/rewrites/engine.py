@@ -106,6 +106,7 @@ class _Sweep:
             self.runner.log.images.append(done)
         for old in replacements:
             if old in done:
+                _keep_sources(old, done[old])
                 self._note(name, (old,), (done[old],))
         return self.graph.with_results([done[variable] for variable in self.graph.results])
 
@@ -202,6 +203,12 @@ class _Sweep:
         if not old.type.accepts(new.type):
             raise InternalError(f"{name} would change a type in the phase {self.runner.phase.name}: {old.type} of "
                                 f"{expression_text(old)} to {new.type} of {expression_text(new)}")
+
+
+def _keep_sources(old: Variable, new: Variable) -> None:
+    """What stands for a node has its user's lines too."""
+    if new.apply is not None:
+        new.apply.source = merge_sources(new.apply.source, old.source)
 
 
 def _keep_name(old: Variable, new: Variable) -> None:

@@ -5,6 +5,7 @@ import json
 
 import symconv as sc
 import symconv.tensor as T
+from symconv.graph import capture
 from symconv.ops.constants import constant
 from symconv.printing.diagram import make_diagram
 from symconv.printing.scope_tree import make_scope_tree
@@ -41,3 +42,15 @@ def test_a_constant_that_several_scopes_read_stands_outside():
     labels = {node.key: node.text for node in make_diagram(_network()).nodes}
     assert sorted(labels[key] for key in tree.keys) == ["2.0", "x"]
     assert [each.path for each in tree.inner["one"].inner.values()] == ["one/single"]
+
+
+def test_what_a_gradient_shares_stands_with_the_expression():
+    with sc.name_scope("block"):
+        x = T.vector("x")
+        y = T.exp(x)
+    with sc.name_scope("gradient/block"):
+        again = T.exp(x) * 2
+    graph = capture([x], [y, again])
+    (exponential,) = [node for node in make_diagram(graph).nodes if node.headline == "exp"]
+    assert set(exponential.scopes) == {"block", "gradient/block"}
+    assert exponential.home == "block"
