@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from ...config import config
@@ -129,7 +130,12 @@ def plan_version(target: Target) -> str:
 
 def gpu_of(target: Target) -> DeviceProperties:
     """The GPU of a target, as cuDNN knows it."""
-    return DeviceProperties.parse(target.gpu)
+    return _parsed(target.gpu)
+
+
+@lru_cache(maxsize=64)
+def _parsed(figures: str) -> DeviceProperties:
+    return DeviceProperties.parse(figures)
 
 
 def _maker(target: Target) -> PlanMaker:

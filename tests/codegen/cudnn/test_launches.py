@@ -20,11 +20,14 @@ from symconv.codegen.cudnn.plan_list import stand_in
 from symconv.codegen.cudnn.plans import CudnnPlan
 from symconv.codegen.kernel import Operand, Problem
 from symconv.config import config
+from symconv.graph.types import TensorType
 from symconv.ops.conv_problem import ConvProblem
+from symconv.ops.convolution import Conv
 from symconv.ops.epilogue import Epilogue
 from symconv.ops.layout import CHANNELS_LAST, Layout, array_to_blocked
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.spec import Kind
+from symconv.runtime.targets import make_target
 from symconv.target import Target
 
 GPU = known_device("h200")
@@ -173,3 +176,24 @@ def test_the_chain_of_the_stand_in_is_the_epilogue():
     bias, residual = np.array([0.5]), -value
     (wanted,) = made.program.evaluate(value, bias.reshape(1, 1, 1), residual)
     np.testing.assert_allclose(chained(fusion_of(made), value, [bias.reshape(1, 1, 1), residual]), wanted)
+
+
+def refused_epilogue(op, size, gpu="h200"):
+    """What the target says of relu, exp, … behind a 3x3 convolution of so many pixels and 256 channels."""
+    target = make_target("cuda", gpu)
+    conv = ConvProblem.parse(f"fprop n8 c256 h{size} w{size} k256 r3 s3 p1 f32")
+    types = [TensorType("float32", shape) for shape in (conv.x_shape, conv.w_shape, conv.y_shape)]
+    program = ScalarProgram(("float32",), (Instruction(op, (0,), "float32"),), (1,))
+    return target.refuse_epilogue(Conv(conv.kind, conv.spec), types[:2], types[2], Epilogue(program))
+
+
+def test_what_cudnn_does_not_fuse_stays_outside_where_cudnn_is_faster_so():
+    with stand_in(NumPyCudnn()):
+        assert refused_epilogue("tanh", 56) is None
+        assert "cuDNN, which does not take it, is faster" in refused_epilogue("exp", 56)
+        with config.change(dnn__enabled=False):
+            assert refused_epilogue("exp", 56) is None
+        with config.change(dnn__enabled=True):
+            assert "not asked for the epilogue step exp" in refused_epilogue("exp", 1)
+    with stand_in(NumPyCudnn(missing="not here")):
+        assert refused_epilogue("exp", 56) is None
