@@ -61,11 +61,11 @@ def test_diagrams_of_a_lone_leaf():
 def test_reports_and_profiles_of_hostile_names_are_printable_lines(tmp_path):
     function = hostile_network()
     function(np.ones(2))
-    texts = [str(function.profile), function.explain(), repr(function.rewrites), sc.debugprint(function, file="str", print_memory=True),
-             sc.pprint(function), function.explain(0)]
+    tree = sc.debugprint(function, file="str", print_memory=True)
+    texts = [str(function.profile), function.explain(), repr(function.rewrites), tree, sc.pprint(function), function.explain(0)]
     for text in texts:
         assert all(line.isprintable() for line in text.split("\n")), text
-    assert all(names.shortened(names.escape(name)) in texts[3] for name in HOSTILE_NAMES)
+    assert all(names.shortened(names.escape(name)) in tree for name in HOSTILE_NAMES)
     function.profile.to_trace(tmp_path / "trace.json")
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert trace["otherData"]["function"] == "a\nb\x1b<script>"
