@@ -43,10 +43,11 @@ class StandIn:
         world = self
         runtime = SimpleNamespace(
             CUDARuntimeError=CUDARuntimeError, streamCaptureModeThreadLocal=1, getDeviceCount=lambda: devices,
-            deviceGetAttribute=lambda attrib, device: 1, driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000,
+            deviceGetAttribute=lambda attrib, device: {97: 227 * 1024}.get(attrib, 1),
+            driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000,
             memGetInfo=lambda: (self.limit - self.in_use, memory),
             getDeviceProperties=lambda number: {"name": b"stand-in", "major": 9, "minor": 0, "multiProcessorCount": 4,
-                                                "totalGlobalMem": memory, "sharedMemPerBlockOptin": 227 * 1024})
+                                                "totalGlobalMem": memory})
 
         class Device(_Device):
             def __init__(self, number=None):

@@ -33,6 +33,11 @@ class Staging:
                 self._end += -(-size // _ALIGNMENT) * _ALIGNMENT
         self._n_inputs = len(inputs)
 
+    def __del__(self) -> None:
+        """The memory is used again by whoever asks next: what travels from it must have left."""
+        if self._left is not None:
+            self._left()
+
     def _part(self, number: int, nbytes: int) -> Array:
         if self._area is None:
             self._area = self.device.staging(self._end)

@@ -120,6 +120,8 @@ def test_state_moves_between_two_gpus(cupy):
 class Foreign:
     """Another library's array."""
 
+    dtype = "float32"
+
     def __init__(self, array):
         self.array = array
 

@@ -10,8 +10,9 @@ from ...codegen.cuda.nvrtc_library import find_nvrtc
 from ...codegen.cudnn.library import findings
 from ...errors import BackendError, explain_error
 from .cupy_cudnn import figures_of
-from .find import ALIGNMENT
 from .interface import Buffer, DeviceMemoryError, DeviceProperties, Span
+
+_MOST_SHARED_BYTES = 97  # cudaDevAttrMaxSharedMemoryPerBlockOptin
 
 
 class CupyBuffer:
@@ -34,10 +35,14 @@ class CupyBase:
         count = gpu_count(self.cupy)
         if number >= count:
             raise BackendError(explain_error(f"there is no device {self.name!r}", f"{count} GPU(s), numbered from 0"))
-        self.device = self.cupy.cuda.Device(number)
         with self.device:
             self.stream = self.cupy.cuda.Stream(non_blocking=True)
             self.properties = _properties(self.cupy.cuda.runtime, number)
+
+    @property
+    def device(self) -> Any:
+        """CuPy's device, a new object each time: one remembers what was current before it, whichever thread enters it."""
+        return self.cupy.cuda.Device(self.number)
 
     @property
     def setting(self) -> None:
@@ -57,7 +62,8 @@ class CupyBase:
         try:
             yield
         except cuda.memory.OutOfMemoryError as error:
-            free, total = cuda.runtime.memGetInfo()
+            with self.device:
+                free, total = cuda.runtime.memGetInfo()
             raise DeviceMemoryError(explain_error(
                 f"{self.name} has not enough memory left", f"{error}; {free:,} of {total:,} bytes are free",
                 "use smaller batches, or free() functions that are not needed")) from None
@@ -95,8 +101,9 @@ def _properties(runtime: Any, number: int) -> DeviceProperties:
     found = runtime.getDeviceProperties(number)
     name = found["name"].decode() if isinstance(found["name"], bytes) else str(found["name"])
     software = f"driver {runtime.driverGetVersion()}, runtime {runtime.runtimeGetVersion()}"
-    return DeviceProperties(name, found["major"] * 10 + found["minor"], found["multiProcessorCount"], found["totalGlobalMem"],
-                            found["sharedMemPerBlockOptin"], software, figures_of(runtime, number, name, found["totalGlobalMem"]))
+    shared, memory = runtime.deviceGetAttribute(_MOST_SHARED_BYTES, number), found["totalGlobalMem"]
+    return DeviceProperties(name, found["major"] * 10 + found["minor"], found["multiProcessorCount"], memory, shared, software,
+                            figures_of(runtime, number, name, memory))
 
 
 def import_cupy() -> Any:
@@ -139,7 +146,3 @@ def gpu_count(cupy: Any) -> int:
         raise BackendError(explain_error('device="cuda" finds no usable GPU', "the driver offers none",
                                          "look at CUDA_VISIBLE_DEVICES, or compile for the CPU"))
     return count
-
-
-if ALIGNMENT > 512:
-    raise AssertionError("CuPy's pool gives memory that starts on 512 bytes")

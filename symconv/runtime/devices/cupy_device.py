@@ -6,11 +6,13 @@ CuPy's documentation: https://docs.cupy.dev/en/stable/reference/cuda.html (`cupy
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...errors import InputTypeError, explain_error
 from .cupy_base import CupyBuffer
 from .cupy_launching import CupyLaunching
@@ -95,11 +97,17 @@ class CupyDevice(CupyLaunching):
         try:
             if hasattr(value, "__dlpack_device__"):
                 with self.cupy.cuda.Device(value.__dlpack_device__()[1]):
-                    return self.cupy.from_dlpack(value)
+                    return self._from_dlpack(value)
             return self.cupy.asarray(value)
         except (BufferError, TypeError, ValueError, RuntimeError) as error:
             raise InputTypeError(explain_error(f"an array of {type(value).__module__} on a GPU cannot be taken from there",
                                                f"{type(error).__name__}: {error}", "give a CuPy or NumPy array")) from None
+
+    def _from_dlpack(self, value: Any) -> Any:
+        """CuPy does not take bfloat16 by DLPack; PyTorch's passes as integers of its size."""
+        if str(value.dtype) != "torch.bfloat16":
+            return self.cupy.from_dlpack(value)
+        return self.cupy.from_dlpack(value.view(sys.modules["torch"].int16)).view(dtypes.numpy_dtype("bfloat16"))
 
     def give_back(self, lent: Sequence[Lent]) -> None:
         """The current stream of each array's GPU goes on when this one has come so far; for other libraries' arrays, whose streams

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .interface import Device
 
 ALIGNMENT = 256
-"""Bytes on which every buffer and every place in an arena starts (what cudaMalloc promises, and vector accesses need)."""
+"""Bytes on which every buffer and every place in an arena starts (CuPy's pool keeps to 512, and vector accesses need less)."""
 
 NAMES = '"cpu", "cuda", "cuda:N" (the N-th NVIDIA GPU), "emulator", "emulator:N" (one with memory of its own)'
 
