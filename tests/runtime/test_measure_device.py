@@ -87,7 +87,7 @@ def test_memory_of_the_measurement_is_given_back():
     before = device.memory_in_use()
     convolution_step()
     gc.collect()
-    assert device.memory_in_use() == before
+    assert device.memory_in_use() <= before  # other tests' functions may have gone meanwhile
 
 
 def test_a_workspace_over_the_limit_is_refused_where_another_candidate_keeps_it(monkeypatch):
