@@ -192,7 +192,7 @@ def _layout_lines(report: Report) -> list[str]:
     if report.saved_seconds is not None:
         blocked = sum(step.plain_seconds is not None for step in report.steps)
         cost = sum(each.seconds for each in report.conversions)
-        lines.append(f"{plural(blocked, 'convolution')} on blocks of channels: "
+        lines.append(f"{plural(blocked, 'convolution')} in another layout than plain: "
                      f"expected to save {report.saved_seconds * 1e3:.3g} ms, for {cost * 1e3:.3g} ms of conversions")
     return lines
 

@@ -22,11 +22,11 @@ def debugprint(obj: Any, file: IO[str] | str | None = None, depth: int = -1, id_
     branch deeper than 20 levels goes on below, at the left margin.
 
     Of a compiled function the last program is printed (before there is one: the graph as rewritten for any shape), and every line
-    says dtype[shape]; of an image how it lies in memory (`nchw`, or `nchw8c` in blocks of 8 channels; all else is row-major); the
-    step that computes it and with which implementation, or "view of i0": no step, only other strides; the input whose memory it
-    takes ("in place of i0") and the shared variable that it is stored to ("→ W (in place)"); and, where calls were profiled, the
-    time of the step for each call, GFLOP/s, and its share of all steps.  In fused operations i0, i1, … are the inputs in the
-    order in which they stand below.
+    says dtype[shape]; of an image how it lies in memory (`nchw`, `nchw8c` in blocks of 8 channels, `nhwc`; all else is row-
+    major); the step that computes it and with which implementation, or "view of i0": no step, only other strides; the input whose
+    memory it takes ("in place of i0") and the shared variable that it is stored to ("→ W (in place)"); and, where calls were
+    profiled, the time of the step for each call, GFLOP/s, and its share of all steps. In fused operations i0, i1, … are the
+    inputs in the order in which they stand below.
 
     A terminal gets colours, unless the environment variable `NO_COLOR` is set; `FORCE_COLOR` brings them to standard output that
     is no terminal; files and texts get none.

@@ -1,5 +1,5 @@
-"""How images lie in memory in a bound graph (`nchw`, `nchw8c`), which nodes bring them from one form into the other, and what that
-costs and saves by the target's estimates."""
+"""How images lie in memory in a bound graph (`nchw`, `nchw8c`, `nhwc`), which nodes bring them from one form into the other, and
+what that costs and saves by the target's estimates."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from .step import Step
 
 def image_layouts(graph: FunctionGraph) -> dict[Variable, str]:
     """The layout of every variable that is an image or response of a convolution, or follows one through pools and elementwise
-    operations: "nchw", or "nchw8c" in blocks of 8 channels."""
+    operations: "nchw", "nchw8c" in blocks of 8 channels, "nhwc" with the channels last."""
     found: dict[Variable, str] = {}
     for node in graph.nodes:
         for variable, layout in _told_by(node):
@@ -96,24 +96,29 @@ def _changes(graph: FunctionGraph, layouts: dict[Variable, str]) -> Iterator[tup
         if not isinstance(node.op, DimShuffle):
             continue
         (moved,), (source,) = node.outputs, node.inputs
-        if source in layouts and _is_blocked(layouts[source]) and _leaves_blocks(node):
-            yield moved, (source, layouts[source]), _plain(layouts[source])
-        elif moved in layouts and _is_blocked(layouts[moved]) and source.apply is not None and isinstance(source.apply.op, Reshape):
-            yield moved, (source.apply.inputs[0], _plain(layouts[moved])), layouts[moved]
+        before, after = layouts.get(source, ""), layouts.get(moved, "")
+        rank, pattern = source.ndim, tuple(node.op.pattern)
+        first = 1 + _is_blocked(before)  # where the last axis goes when a layout is left
+        if _is_plain(before) is False and pattern == (*range(first), rank - 1, *range(first, rank - 1)):
+            yield moved, (source, before), _plain(before)
+        elif _is_blocked(after) and source.apply is not None and isinstance(source.apply.op, Reshape):
+            yield moved, (source.apply.inputs[0], _plain(after)), after
+        elif _is_plain(after) is False and not _is_blocked(after) and pattern == (0, *range(2, rank), 1):
+            yield moved, (source, _plain(after)), after
+
+
+def _is_plain(layout: str) -> bool | None:
+    """Whether a layout is (N, C, *spatial) itself; None where none is known."""
+    return layout[-1] != "c" if layout else None
 
 
 def _is_blocked(layout: str) -> bool:
-    return layout[-1] == "c" and layout[-2].isdigit()
+    return layout[-1:] == "c" and layout[-2].isdigit()
 
 
 def _plain(layout: str) -> str:
-    return layout[:-1].rstrip("0123456789")
-
-
-def _leaves_blocks(node: Apply) -> bool:
-    rank = node.inputs[0].ndim
-    assert isinstance(node.op, DimShuffle)
-    return tuple(node.op.pattern) == (0, 1, rank - 1, *range(2, rank - 1))
+    """The plain layout of an image in blocks, or with its channels last."""
+    return layout[:-1].rstrip("0123456789") if _is_blocked(layout) else f"nc{layout[1:-1]}"
 
 
 def _conversion(moved: Variable, before: tuple[Variable, str], after: str, program: PlannedProgram, target: Target) -> Conversion:
@@ -125,7 +130,7 @@ def _conversion(moved: Variable, before: tuple[Variable, str], after: str, progr
     if copies:
         made = program.steps[copies[0]].writes[0].storage
         readers += tuple(number for number, step in enumerate(program.steps) if made in [each.storage for each in step.reads])
-    seconds = target.copy_seconds(2 * nbytes, working_set=nbytes) if copies and target.device == "cpu" else 0.0
+    seconds = target.copy_seconds(2 * nbytes, working_set=nbytes) if copies else 0.0
     return Conversion(before[0].label, before[1], after, nbytes, copies[0] if copies else None, readers, seconds)
 
 

@@ -112,7 +112,7 @@ def _working(dtype: str) -> str:
 def determinism_notes(program: PlannedProgram, target: Target) -> tuple[str, ...]:
     """What the bits of a program's results depend on."""
     runs_cudnn = any(step.choice is not None and step.choice.name == "cudnn" for step in program.steps)
-    notes = [_bits_text(target, runs_cudnn), _choice_text()]
+    notes = [_bits_text(target, runs_cudnn), _choice_text(target)]
     if any(step.node is not None and isinstance(step.node.op, Random) for step in program.steps):
         notes.append("random numbers come from a counter: the same seed gives the same numbers on every device")
     if target.device == "cpu" and _has_float32_products(program):
@@ -130,10 +130,12 @@ def _bits_text(target: Target, runs_cudnn: bool) -> str:
     return "cuDNN's plans may add floats in another order on every call: config.deterministic takes only those that do not"
 
 
-def _choice_text() -> str:
+def _choice_text(target: Target) -> str:
     if config.deterministic:
         return "config.deterministic is on: no kernel is chosen by a measurement"
     by = "measured times" if config.selection == "measure" else "expected times, which reckon with measured ceilings"
+    if target.device != "cpu" and config.selection != "measure":
+        return "kernels are chosen by expected times, which reckon with nominal rates: the same on every device of this kind"
     return (f"kernels are chosen by {by}: another machine may choose others, whose sums are rounded in another order; "
             "config.deterministic lets no choice depend on a measurement")
 

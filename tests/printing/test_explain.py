@@ -257,3 +257,17 @@ def test_convolutions_on_blocks_tell_the_line_where_they_were_written():
     first, second = (source[0] for source in sources)
     assert "hidden = T.nnet.relu" in first
     assert "T.tanh(" in second
+
+
+def test_channels_last_are_told():
+    images = T.tensor4("images", shape=(1, 16, 6, 6))
+    filters = [sc.shared(np.ones((16, 16, 3, 3), "float32"), f"filters{number}", shape=(16, 16, 3, 3)) for number in range(2)]
+    hidden = nnet.relu(nnet.conv2d(images, filters[0]))
+    with sc.config.change(layout="always", precision="tf32"):
+        function = sc.compile([images], nnet.conv2d(hidden, filters[1]), device="emulator")
+        layout = function.explain(format="dict")["layout"]
+        assert sum("[1,4,4,16] nhwc" in line for line in sc.debugprint(function, file="str").split("\n")) == 1
+    assert [(each["what"], each["layout_before"], each["layout_after"]) for each in layout["conversions"]][:1] == [
+        ("images", "nchw", "nhwc")]
+    assert layout["conversions"][-1]["layout_after"] == "nchw"
+    assert len(layout["conversions"]) == 2
