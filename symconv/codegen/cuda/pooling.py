@@ -29,9 +29,10 @@ class _Pooling(CudaImplementation):
     """What the four have in common."""
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
-        """Only images of more elements than 32-bit numbers count."""
-        _, image, _ = self.parts(problem)
-        elements = math.prod(image.shape)
+        """Only images of more elements than 32-bit numbers count; of how many images and channels there are, 64-bit ones do."""
+        pool, image, _ = self.parts(problem)
+        end = len(image.shape) - isinstance(problem.op, (BlockedPool, BlockedPoolGrad))
+        elements = math.prod(image.shape[end - pool.rank:end])
         return f"an image of {elements} elements" if elements > _MOST_IMAGE else None
 
     def parts(self, problem: Problem) -> tuple[Pool, Operand, Operand]:
