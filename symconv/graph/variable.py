@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import dtypes
-from .operators import Operators
+from .operators import Operators, meaning
 from .provenance import Sources, current_source
 from .scope import scopes_of
 from .types import TensorType
@@ -76,6 +76,10 @@ class Variable(Operators):
 
     def __repr__(self) -> str:
         return f"{self.label}: {self.type}" if self.name else f"{self.label}"
+
+    def _repr_latex_(self) -> str | None:
+        """Its mathematics, for notebooks."""
+        return meaning("latex")(self)
 
     def __reduce__(self) -> Any:
         if self.apply is not None:

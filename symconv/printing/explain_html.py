@@ -30,7 +30,7 @@ def explain_as_html(report: Report) -> Html:
     if report.program is None:
         hint = ("<p>No program yet: kernels are chosen for shapes. Call the function once, or "
                 "<code>function.prepare(shapes)</code>.</p>")
-        return _wrapped(title, hint, *_list("rewriting", rewrite_lines(report.rewrites)))
+        return wrapped(title, hint, *_list("rewriting", rewrite_lines(report.rewrites)))
     full = [step for step in report.steps if step.problem is not None or len(report.steps) < len(report.program.steps)]
     others = [step for step in report.steps if step not in full]
     parts = [title, f"<p>{_inputs(report)}</p>"]
@@ -38,10 +38,11 @@ def explain_as_html(report: Report) -> Html:
     parts += _table("other steps" if full else "steps", others)
     if len(report.steps) == len(report.program.steps):
         parts += [part for name, lines in general_sections(report) for part in _list(name, lines)]
-    return _wrapped(*parts)
+    return wrapped(*parts)
 
 
-def _wrapped(*parts: str) -> Html:
+def wrapped(*parts: str) -> Html:
+    """Pieces in one element with its style."""
     return Html(f'<div class="symconv"><style>{_style()}</style>{"".join(parts)}</div>')
 
 

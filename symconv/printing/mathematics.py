@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ..graph import Apply, Variable
@@ -34,45 +35,51 @@ def pprint(obj: Any) -> str:
     >>> print(sc.pprint(T.nnet.relu(T.nnet.conv2d(x, W) + b.dimshuffle("x", 0, "x", "x"))))
     relu(conv2d(x, W) + b)
     """
-    return "\n".join(_Writer(make_subject(obj)).lines())
+    return "\n".join(Writer(make_subject(obj)).lines())
 
 
-class _Writer:
-    """Terms for all variables of a subject, and the parts that were given names."""
+class Writer:
+    """Terms for all variables of a subject, and the parts that were given names; `leaf` is what stands for a leaf."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, leaf: Callable[[Variable], str] = variable_text) -> None:
         self.subject = subject
-        self.parts: list[str] = []
+        self.leaf = leaf
+        self.parts: list[tuple[str, Term]] = []
         self.terms: dict[Variable, Term] = {}
         self.taken = {variable_text(leaf) for leaf in leaves(subject.variables)}
 
     def lines(self) -> list[str]:
         """A line for every result, then the named parts."""
+        lines = [before + term.text for before, term in self.results()]
+        return lines + [("where " if number == 0 else "      ") + f"{name} = {term.text}"
+                        for number, (name, term) in enumerate(self.parts)]
+
+    def results(self) -> list[tuple[str, Term]]:
+        """For every result what stands before it, and its term."""
         order = toposort(self.subject.variables)
         uses = _uses(order, self.subject)
         for node in order:
             terms = phrase(Phrase(node, [self._term(variable) for variable in node.inputs], self._share))
             for variable, term in zip(node.outputs, terms, strict=True):
                 self.terms[variable] = self._share(term) if uses[variable] > 1 and term.is_long else term
-        lines = [self._result(number) for number in range(len(self.subject.roots))]
-        return lines + [("where " if number == 0 else "      ") + part for number, part in enumerate(self.parts)]
+        return [self._result(number) for number in range(len(self.subject.roots))]
 
     def _term(self, variable: Variable) -> Term:
-        return self.terms[variable] if variable.apply is not None else atom(variable_text(variable))
+        return self.terms[variable] if variable.apply is not None else atom(self.leaf(variable))
 
     def _share(self, term: Term) -> Term:
         name = f"t{len(self.parts) + 1}"
         while name in self.taken:
             name = f"{name}_"
-        self.parts.append(f"{name} = {term.text}")
+        self.parts.append((name, term))
         return atom(name)
 
-    def _result(self, number: int) -> str:
+    def _result(self, number: int) -> tuple[str, Term]:
         root = self.subject.roots[number]
-        text = self._term(root.variable).text
+        term = self._term(root.variable)
         if root.target is not None:
-            return f"{variable_text(root.target)} ← {text}"
-        return f"{root.title}: {text}" if root.title else text
+            return f"{variable_text(root.target)} ← ", term
+        return f"{root.title}: " if root.title else "", term
 
 
 def _uses(order: list[Apply], subject: Subject) -> Counter[Variable]:

@@ -321,6 +321,12 @@ class Function:
             self._programs.clear()
             self._last_key, self._last_kept = None, None
 
+    def _repr_html_(self) -> str:
+        """A summary for notebooks."""
+        from ..printing.notebook import function_as_html
+
+        return function_as_html(self)
+
     def __repr__(self) -> str:
         return f"<symconv function {self.name} on {self.device}: {len(self.recipe.inputs)} inputs>"
 
