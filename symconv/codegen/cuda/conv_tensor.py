@@ -7,7 +7,7 @@ together or pixels together.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ... import dtypes
@@ -34,10 +34,12 @@ from .conv_tensor_common import (
     tile_context,
 )
 from .conv_tensor_packing import Factor, packing_blocks, packing_kernel
-from .conv_tensor_tiles import DEPTH_BYTES, TILES, ConvTile, Work, choose_tile, depth_swizzle, tile_seconds
-from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar, lay_out_parts
+from .conv_tensor_tiles import DEPTH_BYTES, TILES, ConvTile, Work, depth_swizzle, possible_splits, split_seconds
+from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar, lay_out_parts, workspace_part
 from .printing import render_cuda
 from .rates import LAUNCH_SECONDS, GpuRates, gpu_rates
+
+_PART_ALIGNMENT = 64  # elements, so that parts of a sum are stored in whole vectors
 
 
 class ConvTensor(CudaImplementation):
@@ -71,7 +73,8 @@ class ConvTensor(CudaImplementation):
         if problem.outputs[0].size == 0:
             return LAUNCH_SECONDS
         plan, rates = _pixel_plan(problem, target), gpu_rates(target.arch)
-        return product_seconds(problem, plan.factors[:1], tile_seconds(plan.work, plan.tile, rates), rates)
+        seconds = split_seconds(plan.work, plan.tile, 4 * plan.part_step, rates, plan.splits)
+        return product_seconds(problem, plan.factors[:1], seconds, rates)
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The filters, packed, where they do not lie as they are read."""
@@ -85,25 +88,34 @@ class ConvTensor(CudaImplementation):
         return (Preparation(1, cast(Any, packing), Operand.contiguous(filters.dtype, (elements,))),)
 
     def build(self, problem: Problem, target: Target) -> LaunchPlan:
-        """The launch that packs the image where that is needed, and the product; none for an empty result."""
+        """The launch that packs the image where that is needed, the product, and the sum of its parts; none for an empty result."""
         if problem.outputs[0].size == 0:
             return LaunchPlan(())
         plan = _pixel_plan(problem, target)
         packing, buffers = pack(plan.factors[:1])
-        kernel = _pixel_kernel(problem, plan, buffers[0], gpu_rates(target.arch))
-        places, nbytes = lay_out_parts(packed_sizes(plan.factors[:1]))
-        return LaunchPlan((*packing, kernel), nbytes, flops=conv_problem(problem).flops, bytes=minimal_bytes(problem), parts=places)
+        parts = packed_sizes(plan.factors[:1])
+        sums = workspace_part(len(parts)) if plan.splits > 1 else 0
+        parts += [4 * plan.part_step * plan.splits] if plan.splits > 1 else []
+        kernels = _pixel_kernels(problem, plan, (sums, buffers[0], 2), gpu_rates(target.arch))
+        places, nbytes = lay_out_parts(parts)
+        return LaunchPlan((*packing, *kernels), nbytes, flops=conv_problem(problem).flops, bytes=minimal_bytes(problem),
+                          parts=places)
 
 
 @dataclass(frozen=True, slots=True)
 class PixelPlan:
-    """FPROP or DGRAD: its geometry, image and filters as factors, the product's sizes and its tile."""
+    """FPROP or DGRAD: its geometry, image and filters as factors, the product's sizes, its tile, and the parts of its depth.
+
+    `part_step` is from one part of the sum to the next, in elements.
+    """
 
     geometry: ConvGeometry
     factors: tuple[Factor, Factor]
+    phases: tuple[int, int, int]
     work: Work
     tile: ConvTile
-    phases: tuple[int, int, int]
+    splits: int
+    part_step: int
 
     @property
     def row_tiles(self) -> int:
@@ -133,26 +145,41 @@ def _pixel_plan(problem: Problem, target: Target) -> PixelPlan:
     pixels = sizes.batch * math.prod(-(-size // phase) for size, phase in zip(sizes.outside, phases, strict=True))
     taps = sizes.taps / math.prod(phases)
     steps = taps * factors[0].padded * dtypes.itemsize(factors[0].dtype) / DEPTH_BYTES
-    work = Work(pixels, sizes.rows, steps, sizes.groups * math.prod(phases), problem.inputs[0].dtype)
-    return PixelPlan(geometry, factors, work, choose_tile(work, gpu_rates(target.arch), TILES), phases)
+    output, rates, plans = problem.outputs[0], gpu_rates(target.arch), []
+    part_step = -(-output.size // _PART_ALIGNMENT) * _PART_ALIGNMENT
+    is_whole = span(output.shape, output.strides) + 1 == output.size  # the parts are added element by element
+    for number, tile in enumerate(TILES):
+        whole = Work(pixels, sizes.rows, steps, sizes.groups * math.prod(phases), problem.inputs[0].dtype)
+        for splits in possible_splits(whole.blocks(tile), steps, tile, rates) if is_whole else [1]:
+            work = replace(whole, steps=steps / splits, copies=whole.copies * splits)
+            plan = PixelPlan(geometry, factors, phases, work, tile, splits, part_step)
+            plans.append((split_seconds(work, tile, 4 * part_step, rates, splits), number, splits, plan))
+    return min(plans, key=lambda each: each[:3])[3]
 
 
-def _pixel_kernel(problem: Problem, plan: PixelPlan, image_buffer: int, rates: GpuRates) -> CudaKernel:
-    """The launch of the product."""
-    conv, tile = conv_problem(problem), plan.tile
+def _pixel_kernels(problem: Problem, plan: PixelPlan, buffers: tuple[int, ...], rates: GpuRates) -> tuple[CudaKernel, ...]:
+    """The launch of the product, and the one that adds its parts."""
+    conv, tile, is_split = conv_problem(problem), plan.tile, plan.splits > 1
     image, filters = (factor.ready() for factor in plan.factors)
     geometry, sizes = plan.geometry, plan.geometry.sizes
     wide = max(image_reach(image, sizes), filters.extent, _result_reach(problem, plan)) > LARGEST_INT32
     along_channels = geometry.result.channel == 1 and sizes.groups * sizes.rows > 1
     elements = _elements_together(problem, plan, along_channels)
-    words = [suffix(conv.dtype), str(tile), f"{geometry.rank}d",
-             *(["channels"] if along_channels else []), *([f"v{elements}"] if elements > 1 else []), *(["wide"] if wide else [])]
     stages = tile.stages(rates)
-    name = f"sc_conv_{conv.kind.value}_tensor_{'_'.join(words)}_{stages}s{epilogue_suffix(problem)}"
+    words = [suffix(conv.dtype), str(tile), f"{geometry.rank}d", f"{stages}s", *(["channels"] if along_channels else []),
+             *([f"v{elements}"] if elements > 1 else []), *(["wide"] if wide else []), *(["split"] if is_split else [])]
+    name = f"sc_conv_{conv.kind.value}_tensor_{'_'.join(words)}{epilogue_suffix(problem)}"
     source = _pixel_source(problem, plan, name, stages, "int64_t" if wide else "int32_t", along_channels, elements)
-    operands = range(1 + cast(Conv, problem.op).n_core_inputs, 1 + len(problem.inputs))
-    return CudaKernel(name, source, (plan.work.blocks(tile), 1, 1), (tile.threads, 1, 1), (0, image_buffer, 2, *operands),
-                      _pixel_numbers(plan, image, filters), shared_bytes(tile, stages))
+    operands = tuple(range(1 + cast(Conv, problem.op).n_core_inputs, 1 + len(problem.inputs)))
+    product = CudaKernel(name, source, (plan.work.blocks(tile), 1, 1), (tile.threads, 1, 1),
+                         buffers if is_split else (*buffers, *operands), _pixel_numbers(plan, image, filters),
+                         shared_bytes(tile, stages))
+    if not is_split:
+        return (product,)
+    numbers = (problem.outputs[0].size, plan.splits, plan.part_step, sizes.groups * sizes.rows, geometry.result.channel)
+    blocks = min(-(-problem.outputs[0].size // tile.threads), 16 * rates.multiprocessors)
+    return product, CudaKernel(f"{name}_sum", source, (blocks, 1, 1), (tile.threads, 1, 1), (0, buffers[0], *operands), tuple(
+        Scalar("int32" if position == 1 else "int64", number) for position, number in enumerate(numbers)))
 
 
 def _result_reach(problem: Problem, plan: PixelPlan) -> int:
@@ -163,8 +190,8 @@ def _result_reach(problem: Problem, plan: PixelPlan) -> int:
 def _elements_together(problem: Problem, plan: PixelPlan, along_channels: bool) -> int:
     """How many elements of the result a lane stores at once: 16 bytes where the result allows it everywhere, else 1."""
     op, geometry = cast(Conv, problem.op), plan.geometry
-    types = [problem.outputs[0].dtype]
-    if op.epilogue is not None:
+    types = ["float32"] if plan.splits > 1 else [problem.outputs[0].dtype]
+    if op.epilogue is not None and plan.splits == 1:
         types += [dtype for place, dtype in zip(op.epilogue.operands, op.epilogue.program.inputs[1:], strict=True) if place == FULL]
     elements = 16 // max(map(dtypes.itemsize, types))
     sizes, result = geometry.sizes, geometry.result
@@ -180,6 +207,7 @@ def _pixel_numbers(plan: PixelPlan, image: Factor, filters: Factor) -> tuple[Sca
     sizes, result = plan.geometry.sizes, plan.geometry.result
     scalars = [Scalar("int32", number) for number in (sizes.batch, sizes.groups, sizes.rows, sizes.channels, plan.row_tiles,
                                                       plan.column_tiles, int(sizes.flip))]
+    scalars += [Scalar("int32", plan.splits), Scalar("int64", plan.part_step)] if plan.splits > 1 else []
     scalars += [Scalar("int64", number) for number in (image.strides.outer, image.group_step, filters.strides.outer,
                                                        filters.group_step, result.outer, result.channel)]
     for a in plan.geometry.axes:
@@ -192,12 +220,12 @@ def _pixel_numbers(plan: PixelPlan, image: Factor, filters: Factor) -> tuple[Sca
 
 def _pixel_source(problem: Problem, plan: PixelPlan, name: str, stages: int, index: str, along_channels: bool,
                   elements: int) -> str:
-    conv, op = conv_problem(problem), cast(Conv, problem.op)
+    conv, op, is_split = conv_problem(problem), cast(Conv, problem.op), plan.splits > 1
     title = f"{conv.kind.value} of {suffix(conv.dtype)} on tensor cores{op.epilogue or ''}"
     return render_cuda("conv_tensor.cu.j2", title=title, name=name,
                        kind=conv.kind.value, axes=plan.geometry.axes, depth_swizzle=depth_swizzle(),
-                       epilogue=cuda_epilogue(problem, "full_{}.values[e]"), result_type=storage_type(problem.outputs[0].dtype),
-                       along_channels=along_channels, elements=elements,
+                       epilogue=cuda_epilogue(problem, "{}[place]" if is_split else "full_{}.values[e]"), is_split=is_split,
+                       result_type=storage_type(problem.outputs[0].dtype), along_channels=along_channels, elements=elements,
                        rounded=load(conv.dtype, f"({storage_type(conv.dtype)}){stored(conv.dtype, 'sum')}"),
                        **tile_context(conv.dtype, plan.tile, stages, index))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .rates import GpuRates
+from .rates import LAUNCH_SECONDS, GpuRates
 
 VECTOR_BYTES = 16
 DEPTH_BYTES = 64
@@ -23,6 +23,8 @@ _WANTED_STAGES = 3
 _SYSTEM_SHARED = 1024   # bytes of shared memory that the system takes from every block
 _FULL_WARPS = 8         # on a multiprocessor; with fewer, waiting is not hidden
 _FEW_WARPS_SHARE = 0.7  # of the full rate with fewer
+_LEAST_STEPS = 8        # of a part of a sum: fewer are not worth a start and an end
+_MOST_SPLITS = 512
 _FILL_STEPS = 4         # steps that a block's start and its epilogue last
 
 
@@ -151,6 +153,18 @@ def tile_seconds(work: Work, tile: ConvTile, rates: GpuRates) -> float:
     return count * (work.steps + _FILL_STEPS) * step / (share * rates.tensor_flops(work.dtype) / rates.multiprocessors)
 
 
-def choose_tile(work: Work, rates: GpuRates, tiles: tuple[ConvTile, ...]) -> ConvTile:
-    """The tile that is expected to be fastest; of equal ones the first."""
-    return min(tiles, key=lambda tile: tile_seconds(work, tile, rates))
+def possible_splits(blocks: int, steps: float, tile: ConvTile, rates: GpuRates) -> list[int]:
+    """In how many parts the depth may be summed: so that the multiprocessors hold their blocks one, two or three times.
+
+    >>> from symconv.codegen.cuda.rates import gpu_rates
+    >>> possible_splits(8, 144, TILES[3], gpu_rates(90)), possible_splits(5000, 144, TILES[3], gpu_rates(90))
+    ([1, 18], [1])
+    """
+    most = max(1, min(int(steps) // _LEAST_STEPS, _MOST_SPLITS))
+    return sorted({1, *(min(most, max(1, rates.multiprocessors * tile.blocks * waves // blocks)) for waves in (1, 2, 3))})
+
+
+def split_seconds(work: Work, tile: ConvTile, part_bytes: int, rates: GpuRates, splits: int) -> float:
+    """The product, and where it is in parts: these written, read again, and a launch more."""
+    seconds = tile_seconds(work, tile, rates)
+    return seconds if splits == 1 else seconds + LAUNCH_SECONDS + 2 * splits * part_bytes / rates.memory

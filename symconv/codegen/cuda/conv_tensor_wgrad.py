@@ -12,7 +12,7 @@ from ...graph import Op
 from ...ops.convolution import Conv
 from ...ops.spec import Kind
 from ...target import Target
-from ..conv_common import Geometry, conv_problem, minimal_bytes
+from ..conv_common import conv_problem, minimal_bytes
 from ..kernel import Problem
 from ..scalar_printer import storage_type, stored
 from .conv_geometry import LARGEST_INT32, ConvGeometry, conv_geometry, span
@@ -29,13 +29,11 @@ from .conv_tensor_common import (
     tile_context,
 )
 from .conv_tensor_packing import Factor, packing_blocks
-from .conv_tensor_tiles import DEPTH_BYTES, TILES, ConvTile, Work, tile_seconds, transposed_swizzle
+from .conv_tensor_tiles import DEPTH_BYTES, TILES, ConvTile, Work, possible_splits, split_seconds, transposed_swizzle
 from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar, lay_out_parts, workspace_part
 from .printing import render_cuda
 from .rates import LAUNCH_SECONDS, GpuRates, gpu_rates
 
-_LEAST_STEPS = 8   # of a part: fewer are not worth a start and an end
-_MOST_SPLITS = 512
 _BANKS_BYTES = 128
 
 
@@ -119,9 +117,13 @@ def _filter_plan(problem: Problem, target: Target) -> FilterPlan:
     factors = image_factor(problem, geometry), response
     width, rates = sizes.taps * factors[0].padded, gpu_rates(target.arch)
     depth = DEPTH_BYTES // dtypes.itemsize(dtype)
+    steps = math.ceil(sizes.pixels / depth)
     plans: list[tuple[float, int, FilterPlan]] = []
     for tile in filter_tiles(dtypes.itemsize(dtype)):
-        for splits, share in possible_splits(sizes, tile, width, depth, rates):
+        blocks = math.ceil(sizes.rows / tile.rows) * math.ceil(width / tile.columns) * sizes.groups
+        for wanted in possible_splits(blocks, steps, tile, rates):
+            share = max(1, math.ceil(steps / wanted)) * depth
+            splits = max(1, math.ceil(sizes.pixels / share))
             work = Work(sizes.rows, width, share / depth, sizes.groups * splits, dtype)
             plan = FilterPlan(geometry, factors, work, tile, splits, share)
             plans.append((split_seconds(work, tile, plan.part_bytes, rates, splits), len(plans), plan))
@@ -131,25 +133,6 @@ def _filter_plan(problem: Problem, target: Target) -> FilterPlan:
 def filter_tiles(itemsize: int) -> list[ConvTile]:
     """The tiles for filter gradients: their rows must fill the banks."""
     return [tile for tile in TILES if min(tile.rows, tile.columns) * itemsize >= _BANKS_BYTES]
-
-
-def possible_splits(sizes: Geometry, tile: ConvTile, width: int, depth: int, rates: GpuRates) -> list[tuple[int, int]]:
-    """Numbers of parts and pixels of each: so many that the multiprocessors hold their blocks one, two or three times."""
-    blocks = math.ceil(sizes.rows / tile.rows) * math.ceil(width / tile.columns) * sizes.groups
-    steps = math.ceil(sizes.pixels / depth)
-    most = max(1, min(steps // _LEAST_STEPS, _MOST_SPLITS))
-    wanted = {1, *(min(most, max(1, rates.multiprocessors * tile.blocks * waves // blocks)) for waves in (1, 2, 3))}
-    found = {}
-    for splits in sorted(wanted):
-        share = max(1, math.ceil(steps / splits)) * depth
-        found[max(1, math.ceil(sizes.pixels / share))] = share
-    return sorted(found.items())
-
-
-def split_seconds(work: Work, tile: ConvTile, part_bytes: int, rates: GpuRates, splits: int = 1) -> float:
-    """The product, and where it is in parts: these written, read again, and a launch more."""
-    seconds = tile_seconds(work, tile, rates)
-    return seconds if splits == 1 else seconds + LAUNCH_SECONDS + 2 * splits * part_bytes / rates.memory
 
 
 def _product(problem: Problem, plan: FilterPlan, buffers: tuple[int, ...], rates: GpuRates) -> tuple[CudaKernel, ...]:

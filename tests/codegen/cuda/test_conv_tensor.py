@@ -229,6 +229,27 @@ def test_a_filter_gradient_in_parts_repeats_to_the_bit():
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("kind", ["fprop", "dgrad"])
+@pytest.mark.parametrize("setting", ["n1 c40 h5 w6 k9 r3 s3 u2 p1", "n2 c20 w16 k24 s3 g2", "n1 c3 h4 w4 k8 r1 s1 u2"])
+def test_sums_of_few_results_and_great_depth_are_made_in_parts(kind, setting, monkeypatch):
+    monkeypatch.setattr(conv_tensor, "possible_splits", lambda *_: [3])
+    conv = ConvProblem.parse(f"{kind} {setting} f16")
+    assert ConvTensor().build(conv_operands(conv), TARGET).launches[-1].name.endswith("_sum")
+    check_values(ConvTensor(), conv)
+    check_epilogue(ConvTensor(), conv)
+    arrays = operands(conv)
+    found, _ = run_channels_last(conv, arrays)
+    wanted, magnitude = expected(conv, *arrays)
+    assert (np.abs(found.astype(np.float64) - wanted) <= 1e-3 * magnitude + 1e-7).all()
+
+
+def test_few_results_of_great_depth_are_expected_to_be_worth_it():
+    problem = conv_operands(ConvProblem.parse("fprop n1 c512 h7 w7 k512 r3 s3 p1 f16"))
+    *_, product, total = ConvTensor().build(problem, TARGET).launches
+    assert total.name == product.name + "_sum"
+    assert product.grid[0] >= 64
+
+
 FAULTS = {  # in which kernel what is replaced by what, and what the emulator says
     "no barrier": ("fprop", "            sc_barrier();  /* everybody's copies", "            /* everybody's copies",
                    "nobody has written it"),
