@@ -66,8 +66,8 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
         profile: note the time of every step in `function.profile`; None: `config.profile`.
         target: with device="cuda", a GPU or an architecture ("H200", "sm_90") that need not be on this machine: kernels are
             compiled and cuDNN's plans made for it, to be saved with `Function.save` and loaded where it is; the function does not
-            run here.  An architecture stands for one GPU, which the function names: sm_75 T4, 80 A100, 89 RTX 4090, 90 H200, 100
-            B200, 120 RTX 5090.
+            run here.  An architecture stands for one GPU, which the function names: sm_75 T4, 80 A100, 86 RTX 3090, 89 RTX 4090,
+            90 H200, 100 B200, 120 RTX 5090.
 
     Raises:
         MissingInputError, UnusedInputError, GraphTypeError, ShapeError, ArgumentError: what was given does not fit

@@ -1,6 +1,6 @@
 """GPUs as cuDNN wants to know them, and what their figures mean for speed.
 
-`devices.json` has six GPUs that need not be there, under the names and with the members that cuDNN's device-properties JSON
+`devices.json` has seven GPUs that need not be there, under the names and with the members that cuDNN's device-properties JSON
 has (`cudnn.create_device_properties`).  Where they are from: a GPU's own answer to `cudaGetDeviceProperties` has the same
 members; the numbers are those of NVIDIA's data sheets of each product (multiprocessors, clocks, memory, bus) and of the table
 "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide (threads, registers, shared memory).
@@ -93,7 +93,7 @@ class DeviceProperties:
 
 @lru_cache(maxsize=1)
 def known_devices() -> dict[str, DeviceProperties]:
-    """The GPUs of `devices.json` by their short names: h200, a100, t4, rtx4090, b200, rtx5090."""
+    """The GPUs of `devices.json` by their short names: h200, a100, t4, rtx3090, rtx4090, b200, rtx5090."""
     table = json.loads((Path(__file__).parent / "devices.json").read_text())
     return {name: DeviceProperties.of(members) for name, members in table.items()}
 
