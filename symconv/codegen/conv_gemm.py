@@ -65,7 +65,7 @@ class ConvGemm(PixelConvolution):
         spread = math.prod(geometry.stride) if backward else 1
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels // spread
         depth = geometry.channels * geometry.taps / spread
-        share = (0.3 + 0.6 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
+        share = (0.3 + 0.58 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
         seconds = compute_seconds(2 * patches * geometry.rows, tile.dtype, target, share) if patches else 0.0
         rows = choose_tasks(geometry, tile, conv.kind, target.threads)[1]
         times = 1 if _shared_elements(geometry, tile, conv.kind) else rows

@@ -35,15 +35,16 @@ from .winograd_plan import make_turn
 STAGE_BYTES = 256
 """Bytes of the struct Stage of conv_turned.c.j2, at most."""
 
-SHARE, TILE_DEPTH = 0.8, 24
+SHARE, TILE_DEPTH, PLAIN_TILE_DEPTH = 0.82, 36, 6
 """Share of the peak at which full register tiles run, measured with 64 and more channels, and what a tile takes beside its sums, in
-terms of them."""
+terms of them, with bands that are turned and with plain ones."""
 
-_REGION_BYTES = 96 * 1024
+_REGION_BYTES = 200 * 1024
 """What a task's band may take of the second cache."""
 
-_PASS_BYTES = 20 * 1024
-"""What a panel's weights of one pass may take of the first cache."""
+_PASS_BYTES = 40 * 1024
+"""What a panel's weights of one pass may take: more than the first cache has, but sums that are put aside fewer times were worth
+more (3 to 6 % with 64 to 256 channels)."""
 
 _TASKS = 4
 """Tasks for each thread that there should be at least."""
@@ -77,7 +78,7 @@ class ConvTurned(PixelConvolution):
         threads = max(1, target.threads) if conv.flops >= PARALLEL_FLOPS else 1
         plan = make_plan(geometry, conv.kind, tile, threads)
         depth = geometry.channels * geometry.taps / math.prod(_spread(geometry, conv.kind))
-        share = SHARE * depth / (depth + TILE_DEPTH)
+        share = SHARE * depth / (depth + (TILE_DEPTH if _turns(geometry, tile) else PLAIN_TILE_DEPTH))
         flops = conv.flops * _waste(geometry, conv.kind, tile)
         seconds = compute_seconds(flops, tile.dtype, target, share) * max(1, target.threads) / threads
         band = plan.band_block * _blocks(geometry, tile) * _unit(geometry, tile) / tile.lanes ** 2
