@@ -91,8 +91,8 @@ SETTINGS = (
             "how kernels are chosen: heuristic by expected times, measure times them once and keeps the answer on disk",
             _one_of("heuristic", "measure")),
     Setting("emulator.checked", True, 'whether device="emulator" watches every access to memory (slow), or only runs', _boolean),
-    Setting("assert_no_host_op", False, "on a GPU, an operation without a kernel is an error instead of a run of its reference",
-            _boolean),
+    Setting("assert_no_host_op", False, "on a GPU, an operation that neither a kernel nor its reference runs there is an error "
+            "instead of a run on the host, which a warning tells", _boolean),
     Setting("dnn.enabled", "auto", "cuDNN for convolutions on a GPU: auto where it is expected to be fastest, False never, True "
             "always (what it cannot run is an error)", _one_of("auto", True, False)),
     Setting("workspace_bytes", 4 << 30, "most bytes of workspace that a step on a GPU may take; less where memory is short",

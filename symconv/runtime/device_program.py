@@ -364,7 +364,7 @@ class DeviceProgram(PlannedProgram):
         with np.errstate(all="ignore"):
             try:
                 return node.op.reference(*arrays)
-            except (TypeError, NotImplementedError) as error:
+            except (TypeError, NotImplementedError, AttributeError) as error:
                 if all(isinstance(array, np.ndarray) for array in arrays):
                     raise
                 reason = str(error)
