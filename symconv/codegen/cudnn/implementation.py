@@ -49,11 +49,11 @@ class CudnnConvolution(CudaImplementation):
         return refuse(conv_problem(problem), gpu_of(target), Requirements.current(), fusion)
 
     def takes_strides(self, problem: Problem, position: int) -> bool:
-        """Tensors that lie with channels last already, where that is what cuDNN is asked for."""
+        """Where cuDNN is asked for channels last: tensors that lie so already, and filters, which `prepare` brings there."""
         fusion, operand = _fusion(problem), plain_operand(problem, 1 + position)
         if isinstance(fusion, str) or len(operand.shape) != len(problem.outputs[0].shape):
             return False
-        return _wants_channels_last(problem, fusion) and lies_as_wanted(operand, NHWC)
+        return _wants_channels_last(problem, fusion) and (position == _filters(problem) or lies_as_wanted(operand, NHWC))
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """Filters with channels last, where cuDNN is asked so."""

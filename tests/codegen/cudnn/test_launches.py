@@ -90,7 +90,7 @@ def test_channels_last_views_are_taken_as_they_are():
     op, (x, w) = op_and_inputs(conv, x, w, y)
     last = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     cudnn, problem = CudnnConvolution(), problem_of(op, [last, w], conv.y_shape, "float16")
-    assert [cudnn.takes_strides(problem, position) for position in (0, 1)] == [True, False]
+    assert [cudnn.takes_strides(problem, position) for position in (0, 1)] == [True, True]
     assert lies_as_wanted(problem.inputs[0], "nhwc")
     with stand_in(NumPyCudnn()):
         assert [each.position for each in cudnn.prepare(problem, TARGET)] == [1]  # the filters
@@ -141,6 +141,19 @@ def test_a_chain_with_channels_last_converts_its_filters_alone():
     with stand_in(NumPyCudnn()):
         built = CudnnConvolution().build(problem, TARGET)
     assert [type(each) for each in built.launches] == [CudnnLaunch]
+
+
+def test_strided_filters_are_brought_to_channels_last_in_one_copy():
+    conv = ConvProblem.parse("fprop n2 c4 h5 w5 k6 r3 s3 f16")
+    x, w, y = operands(conv)
+    op, (x, w) = op_and_inputs(conv, x, w, y)
+    turned = w[:, :, ::-1]
+    cudnn, problem = CudnnConvolution(), problem_of(op, [x, turned], conv.y_shape, "float16")
+    assert cudnn.takes_strides(problem, 1)
+    with stand_in(NumPyCudnn()):
+        (found,) = run_plan(self_contained_plan(cudnn, problem, problem, (), TARGET), problem, [x, turned])
+    wanted, _ = expected(conv, x, np.ascontiguousarray(turned), y)
+    np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=2e-3, atol=4e-3)
 
 
 def refusal(text, target=TARGET, cudnn=None, fused=None, **settings):
