@@ -18,6 +18,7 @@ from ..graph import Apply, Constant, FunctionGraph, TensorType, Variable
 from ..graph.captured import Interner
 from ..ops.shape import Shape
 from .interpret import evaluate, run_reference
+from .run_errors import binding_error
 
 Array = np.ndarray[Any, Any]
 _FOLDED_ELEMENTS = 1024
@@ -122,18 +123,10 @@ class _Binder:
         try:
             types = tuple(op.infer_bound(input_types, values))
         except UserError as error:
-            raise _at_line(error, node) from None
+            raise binding_error(error, node, input_types) from None
         if not all(type.is_static for type in types):
             raise InternalError(f"{op} does not say its shapes for inputs {', '.join(map(str, input_types))}")
         if any(not isinstance(inputs[place], Constant) for place in op.value_inputs):
             places = tuple((place, inputs[place]) for place in op.value_inputs)
             self.guards.append(Guard(op, input_types, places, types))
         return types
-
-
-def _at_line(error: UserError, node: Apply) -> UserError:
-    """The same error with the user's line."""
-    if not node.source or "\n  where: " in str(error):
-        return error
-    return type(error)(f"{error}\n  where: " + "\n  where: ".join(str(place) for place in node.source))
-

@@ -2,7 +2,7 @@
 lines, and with `config.exception_verbosity = "high"` the expression around the node."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from .. import dtypes
@@ -10,6 +10,7 @@ from ..codegen.cache import current_cache
 from ..codegen.kernel import Kernel
 from ..config import config
 from ..errors import IndexRangeError, InternalError, SymconvError, UserError, explain_error
+from ..graph import Apply, TensorType
 from .step import Place, Step
 
 MOST_LINES = 40
@@ -25,7 +26,16 @@ def step_error(kind: type[SymconvError], wrong: str, step: Step, do: str = "") -
         text = explain_error(f"{wrong}\n  {lines}", do=do, where=places)
     else:
         text = explain_error(wrong, lines, do, places)
-    return kind(limited(text + _expression(step)))
+    return kind(limited(text + _expression(step.node)))
+
+
+def binding_error(error: UserError, node: Apply, types: Sequence[TensorType]) -> UserError:
+    """An error found when sizes became known, with the node, its inputs' types and the user's lines."""
+    text = str(error)
+    if "\n  where: " in text:
+        return error
+    names = ", ".join(f"{_one_line(variable.label)}: {type}" for variable, type in zip(node.inputs, types, strict=True))
+    return type(error)(limited(explain_error(f"{text}\n  in {node.op} of {names}", where=node.source) + _expression(node)))
 
 
 def unknown_code_error(step: Step, position: int, code: int) -> InternalError:
@@ -56,15 +66,15 @@ def _one_line(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in short)
 
 
-def _expression(step: Step) -> str:
-    """The expression that a step computes, with `config.exception_verbosity = "high"`; else how to see it."""
-    if step.node is None:
+def _expression(node: Apply | None) -> str:
+    """The expression that a node computes, with `config.exception_verbosity = "high"`; else how to see it."""
+    if node is None:
         return ""
     if config.exception_verbosity != "high":
         return f"\n  more: {_HIGH}"
     from ..printing.tree import debugprint
 
-    tree = debugprint(step.node.outputs[0], file="str", depth=_DEPTH, print_type=True)
+    tree = debugprint(node.outputs[0], file="str", depth=_DEPTH, print_type=True)
     return "\n  expression:\n" + "\n".join(f"    {line}" for line in tree.split("\n"))
 
 
@@ -102,5 +112,5 @@ def telling(step: Step) -> Iterator[None]:
         raise step_error(IndexRangeError, str(error), step) from None
     except Exception as error:
         where = [f"  where: {place}" for place in (() if step.node is None else step.node.source)]
-        error.add_note(limited("\n".join([*step_lines(step), *where]) + _expression(step)))
+        error.add_note(limited("\n".join([*step_lines(step), *where]) + _expression(step.node)))
         raise

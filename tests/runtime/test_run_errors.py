@@ -8,7 +8,7 @@ import pytest
 
 import symconv as sc
 import symconv.tensor as T
-from symconv.errors import IndexRangeError, InternalError
+from symconv.errors import IndexRangeError, InternalError, ShapeError
 from symconv.graph import Op, apply_op
 from symconv.runtime.run_errors import MOST_LINES, limited
 
@@ -99,3 +99,16 @@ def test_a_deep_expression_stays_short():
         with sc.config.change(exception_verbosity=verbosity), pytest.raises(IndexRangeError) as caught:
             function(np.zeros(3))
         assert len(str(caught.value).split("\n")) <= most
+
+
+def test_sizes_that_do_not_fit_in_a_call_are_told_with_the_node():
+    x, y = T.matrix("x\n", "float32"), T.matrix("y", "float32")
+    function = sc.compile([x, y], T.exp(x * 2 + y))
+    for verbosity in ("low", "high"):
+        with sc.config.change(exception_verbosity=verbosity), pytest.raises(ShapeError) as caught:
+            function(np.zeros((2, 3), "float32"), np.zeros((3, 3), "float32"))
+        text = str(caught.value)
+        assert "in add of mul: float32[2,3], y: float32[3,3]" in text
+        assert f"where: {__file__}:" in text
+        assert ("└─ y [id" in text) == (verbosity == "high")
+        assert all(line.isprintable() for line in text.split("\n"))
