@@ -76,6 +76,16 @@ assert "conv" in " ".join(attributes["implementation"] for _, attributes in grap
 with tempfile.TemporaryDirectory() as folder:
     assert "<svg" in sc.draw(train, Path(folder) / "train.svg").read_text(encoding="utf-8")
 
+# All of it in one page without network: a slider through the phases of compilation, search, each node's candidates and source, the
+# arena over time.  Name scopes group what belongs together.
+with sc.name_scope("scaled"), sc.name_scope("loss"):
+    scaled = loss * 0.5
+assert scaled.scopes == ("scaled/loss",)
+show("name scopes", sc.debugprint(scaled, file="str", depth=1, print_scope=True))
+with tempfile.TemporaryDirectory() as folder:
+    page = sc.to_html(train, Path(folder) / "train.html").read_text(encoding="utf-8")
+assert "Content-Security-Policy" in page
+
 # Is the compiler right? mode="debug" computes both sides of every rewrite and every kernel's reference on your own arguments, and
 # guards memory around each result. It is slow, and finds what is wrong by name; here nothing is.
 checked = sc.compile([images, labels], loss, mode="debug")

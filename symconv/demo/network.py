@@ -43,12 +43,15 @@ def make_parameters(generator: np.random.Generator) -> list[sc.SharedVariable]:
 def scores(images: Any, parameters: list[sc.SharedVariable]) -> Any:
     """The score of every class for every image."""
     W1, b1, W2, b2, W3, b3, W4, b4 = parameters
-    h = nnet.relu(nnet.conv2d(images, W1, border_mode="half") + b1.dimshuffle("x", 0, "x", "x"))
-    h = nnet.max_pool_2d(h, (2, 2))
-    h = nnet.relu(nnet.conv2d(h, W2, border_mode="half") + b2.dimshuffle("x", 0, "x", "x"))
-    h = nnet.max_pool_2d(h, (2, 2))
-    h = nnet.relu(T.dot(h.flatten(2), W3) + b3)
-    return T.dot(h, W4) + b4
+    with sc.name_scope("block1"):
+        h = nnet.relu(nnet.conv2d(images, W1, border_mode="half") + b1.dimshuffle("x", 0, "x", "x"))
+        h = nnet.max_pool_2d(h, (2, 2))
+    with sc.name_scope("block2"):
+        h = nnet.relu(nnet.conv2d(h, W2, border_mode="half") + b2.dimshuffle("x", 0, "x", "x"))
+        h = nnet.max_pool_2d(h, (2, 2))
+    with sc.name_scope("head"):
+        h = nnet.relu(T.dot(h.flatten(2), W3) + b3)
+        return T.dot(h, W4) + b4
 
 
 def make_network(seed: int = 0) -> Network:

@@ -14,8 +14,9 @@ MOST_CHARACTERS = 600
 _FUNCTIONS = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "min", "max"}
 _OPERATORS = {
     " + ": " + ", " - ": " - ", " * ": r" \cdot ", " @ ": r"\,", " == ": " = ", " != ": r" \neq ", " <= ": r" \le ",
-    " >= ": r" \ge ", " < ": r" \lt ", " > ": r" \gt ", " & ": r" \wedge ", " | ": r" \vee ", " ^ ": r" \oplus ", " // ": r" \mathbin{/\!/} ",
-    " % ": r" \bmod ", " << ": r" \ll ", " >> ": r" \gg ", ".T": r"^{\top}", ".shape": r".\mathrm{shape}",
+    " >= ": r" \ge ", " < ": r" \lt ", " > ": r" \gt ", " & ": r" \wedge ", " | ": r" \vee ", " ^ ": r" \oplus ",
+    " // ": r" \mathbin{/\!/} ", " % ": r" \bmod ", " << ": r" \ll ", " >> ": r" \gg ", ".T": r"^{\top}",
+    ".shape": r".\mathrm{shape}",
 }
 _SPECIAL = {"\\": r"\backslash ", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
             "^": r"\wedge ", "~": r"\sim ", "<": r"\lt ", ">": r"\gt ", " ": r"\ ", "'": r"{'}", '"': r"{''}", "`": r"{'}"}

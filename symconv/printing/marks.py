@@ -21,6 +21,7 @@ class Marks:
     print_type: bool
     print_shape: bool
     print_memory: bool
+    print_scope: bool = False
 
     def text(self, variable: Variable) -> str:
         """Everything behind the id."""
@@ -45,7 +46,8 @@ class Marks:
     def _marks(self, variable: Variable) -> list[str]:
         node = variable.apply
         marks = [self._leaf_mark(variable)] if node is None else self._node_marks(node, variable)
-        return marks + self.subject.update_marks(variable)
+        scopes = ", ".join(map(escape, variable.scopes)) if self.print_scope else ""
+        return marks + self.subject.update_marks(variable) + ([f"in {scopes}"] if scopes else [])
 
     def _leaf_mark(self, variable: Variable) -> str:
         kind = self.subject.leaf_kind(variable)

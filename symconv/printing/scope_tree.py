@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..graph.scope import common_scope
+from ..graph.scope import GRADIENT, common_scope
 from .diagram import Diagram, DiagramNode
 
 
@@ -27,9 +27,12 @@ class Scope:
 
 
 def make_scope_tree(diagram: Diagram) -> Scope:
-    """The tree; its root is the whole diagram.  Constants stand where they are read, since equal ones are one node."""
+    """The tree; its root is the whole diagram.
+
+    Constants stand where they are read, since equal ones are one node; so does state that was made outside all scopes.
+    """
     homes = {node.key: node.home for node in diagram.nodes}
-    homes.update(_homes_of_constants(diagram.nodes, diagram, homes))
+    homes.update(_homes_by_readers(diagram.nodes, diagram, homes))
     root = Scope("")
     for node in diagram.nodes:
         scope = root
@@ -39,9 +42,15 @@ def make_scope_tree(diagram: Diagram) -> Scope:
     return root
 
 
-def _homes_of_constants(nodes: Iterable[DiagramNode], diagram: Diagram, homes: dict[str, str]) -> dict[str, str]:
-    readers: dict[str, list[str]] = {node.key: [] for node in nodes if node.kind == "constant"}
+def _homes_by_readers(nodes: Iterable[DiagramNode], diagram: Diagram, homes: dict[str, str]) -> dict[str, str]:
+    kinds = {node.key: node.kind for node in nodes if node.kind == "constant" or (node.kind == "shared" and not node.home)}
+    readers: dict[str, list[str]] = {key: [] for key in kinds}
     for edge in diagram.edges:
         if edge.source in readers:
             readers[edge.source].append(homes[edge.target])
-    return {key: common_scope(found) for key, found in readers.items()}
+    return {key: common_scope(_forward(found) if kinds[key] == "shared" else found) for key, found in readers.items()}
+
+
+def _forward(scopes: list[str]) -> list[str]:
+    """Those that are no gradient's and no update's."""
+    return [scope for scope in scopes if scope and GRADIENT not in scope.split("/")] or scopes

@@ -15,7 +15,7 @@ ID_TYPES = ("CHAR", "int", "id", "")
 
 def debugprint(obj: Any, file: IO[str] | str | None = None, depth: int = -1, id_type: str = "CHAR", print_type: bool = False,
                print_shape: bool = False, stop_on_name: bool = False, print_memory: bool = False, ascii: bool = False,
-               done: dict[Key, int] | None = None) -> Any:
+               done: dict[Key, int] | None = None, print_scope: bool = False) -> Any:
     r"""Print an expression as a tree: a line for each node, its inputs indented below it.
 
     Every node and leaf is printed once, with an id; where it is met again one line with its id and `···` stands for it.  A
@@ -44,6 +44,7 @@ def debugprint(obj: Any, file: IO[str] | str | None = None, depth: int = -1, id_
         ascii: use ASCII only.  A stream whose encoding has not the characters of the tree gets ASCII all the same.
         done: a dict that is filled with the nodes printed and their numbers; given to the next call, what stands in it keeps its
             id and is not printed in full again.
+        print_scope: add the name scopes (`sc.name_scope`) in which a line was made.
 
     Raises:
         GraphTypeError: `obj` is something else.
@@ -63,7 +64,7 @@ def debugprint(obj: Any, file: IO[str] | str | None = None, depth: int = -1, id_
     stream = standard_output() if file is None else file
     style = plain if isinstance(stream, str) else style_of(stream, file is not None)
     subject = make_subject(obj)
-    marks = Marks(subject, style, print_type, print_shape, print_memory)
+    marks = Marks(subject, style, print_type, print_shape, print_memory, print_scope)
     tree = Tree(subject, marks, style, depth, id_type, stop_on_name)
     if done is not None:
         tree.numbers = done

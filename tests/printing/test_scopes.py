@@ -54,3 +54,9 @@ def test_what_a_gradient_shares_stands_with_the_expression():
     (exponential,) = [node for node in make_diagram(graph).nodes if node.headline == "exp"]
     assert set(exponential.scopes) == {"block", "gradient/block"}
     assert exponential.home == "block"
+
+
+def test_debugprint_tells_scopes_where_asked():
+    lines = sc.debugprint(_network(), file="str", print_scope=True).splitlines()
+    assert lines[0].endswith('exp [id A] · in tw"o/single')
+    assert " in " not in sc.debugprint(_network(), file="str")
