@@ -12,23 +12,11 @@ from test_every_gradient import op_classes
 
 import symconv as sc
 from symconv.config import config
-from symconv.errors import BackendError
-from symconv.runtime.devices.find import find_device
 
 CHECKED = ("Conv depthwise", "Conv of one channel", "ScatterAdd", "Reduce sum", "Softmax", "Pool max", "Concatenate")
 """Run with every access watched, which is slow."""
 TOLERANCE = {"float64": 1e-10, "float32": 2e-6, "float16": 2e-3}
 _makers = cases()
-
-
-@pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request):
-    """The name of each kind of device with memory of its own; skipped where there is none."""
-    try:
-        find_device(request.param)
-    except BackendError as error:
-        pytest.skip(str(error))
-    return request.param
 
 
 def test_every_op_has_a_case():
@@ -48,13 +36,12 @@ def _check(name, device):
 
 
 @pytest.mark.parametrize("name", _makers)
-def test_values(name, device, monkeypatch, capsys):
-    monkeypatch.setattr(config, "assert_no_host_op", True)
-    monkeypatch.setattr(config.emulator, "checked", False)
-    _check(name, device)
+def test_values(name, device):
+    with config.change(assert_no_host_op=True):
+        _check(name, device)
 
 
 @pytest.mark.parametrize("name", CHECKED)
-def test_values_with_every_access_watched(name, monkeypatch):
-    monkeypatch.setattr(config.emulator, "checked", True)
-    _check(name, "emulator")
+def test_values_with_every_access_watched(name):
+    with config.change(emulator__checked=True):
+        _check(name, "emulator")
