@@ -66,7 +66,8 @@ class ConvGemm(PixelConvolution):
         patches = geometry.groups * geometry.channels * geometry.taps * geometry.pixels // spread
         depth = geometry.channels * geometry.taps / spread
         share = (0.3 + 0.58 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
-        seconds = compute_seconds(2 * patches * geometry.rows, tile.dtype, target, share) if patches else 0.0
+        flops = 2 * patches * geometry.rows * _panel_waste(geometry.pixels, tile)
+        seconds = compute_seconds(flops, tile.dtype, target, share) if patches else 0.0
         rows = choose_tasks(geometry, tile, conv.kind, target.threads)[1]
         times = 1 if _shared_elements(geometry, tile, conv.kind) else rows
         beside = _packing_seconds(geometry, tile, patches * times, backward)
@@ -167,3 +168,10 @@ def _packing_seconds(geometry: Geometry, tile: GemmTile, patches: int, backward:
     width = max(1, geometry.outside[2] // (geometry.stride[2] if backward else 1))
     pieces = 0.6 + 0.7 * tile.columns / width  # a panel's row is made of more of them where rows of pixels are short
     return lines * LINE_SECONDS + patches * tile.itemsize / 4 * PATCH_SECONDS * pieces
+
+
+def _panel_waste(pixels: int, tile: GemmTile) -> float:
+    """How much longer the panels of these pixels take than if all were full; one of a single vector takes two thirds of that."""
+    whole, rest = divmod(pixels, tile.columns)
+    panels = whole + (0 if not rest else 2 / 3 if rest <= tile.lanes else 1)
+    return max(1.0, panels * tile.columns / pixels) if pixels else 1.0

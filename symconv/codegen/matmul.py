@@ -16,6 +16,10 @@ from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
 from .templates import render_kernel
 
+_SLICE_ELEMENTS, _MOST_SLICES, _SLICED_ROWS = 1 << 15, 8, 8192
+"""Matrix times vector, columns side by side: elements of the matrix that make a slice, how many slices there are at most, and up
+to how many rows a slice's result stays in the first cache."""
+
 Batch = tuple[tuple[int, int, int], ...]
 """For every batch axis: its size, the stride of a, the stride of b (0 where broadcast)."""
 
@@ -180,9 +184,13 @@ class MatVec(_Product):
         if sizes.columns != 1:
             sizes = sizes.transposed()
         name = f"sc_matvec_{tile.suffix}_b{len(sizes.batch)}"
+        slices = 0
+        if sizes.a_row == 1 and not sizes.batch and sizes.rows <= _SLICED_ROWS:
+            slices = min(sizes.rows * sizes.depth // _SLICE_ELEMENTS, _MOST_SLICES)
         numbers = (sizes.rows, sizes.depth, sizes.a_row, sizes.a_step, sizes.b_step, int(sizes.exchanged), target.threads,
-                   *sizes.batch_numbers)
-        return self._kernel(problem, name, "matvec.c.j2", numbers, {"tile": tile, "batch_rank": len(sizes.batch)})
+                   slices, *sizes.batch_numbers)
+        context: dict[str, object] = {"tile": tile, "batch_rank": len(sizes.batch)}
+        return self._kernel(problem, name, "matvec.c.j2", numbers, context, slices * sizes.rows * tile.itemsize)
 
 
 class PlainMatMul(_Product):

@@ -85,6 +85,18 @@ def test_threads_do_not_change_bits() -> None:
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("shape", [(1000, 1280), (4, 60000), (9000, 40), (333, 201)], ids=str)
+def test_large_matrices_times_a_vector(shape: tuple[int, int]) -> None:
+    """Vector times matrix: the matrix is cut along the sum, and the bits do not depend on the threads."""
+    rng = np.random.default_rng(4)
+    columns, depth = shape
+    x, a = rng.standard_normal((1, depth)).astype("float32"), rng.standard_normal((depth, columns)).astype("float32")
+    one, two = (run_kernel(MATMUL_IMPLEMENTATIONS[1], MatMul(), x, a, threads=threads)[0] for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    wanted, size = x.astype(float) @ a, np.abs(x).astype(float) @ np.abs(a)
+    assert np.all(np.abs(one - wanted) <= 3e-6 * size)
+
+
 def test_refusals_say_why() -> None:
     half = np.zeros((2, 2), np.float16)
     reasons = [each.refuse(make_problem(MatMul(), half, half), Target()) for each in MATMUL_IMPLEMENTATIONS]
