@@ -5,7 +5,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from .arguments import In, match_arguments
 from .bind import Guard
 from .calls import Call, CpuCall, carry_out
 from .container import Container
+from .locking import holding
 from .mode import Mode
 from .profile import Profile
 from .program import Program
@@ -172,10 +172,7 @@ class Function:
 
     def _run_on_state(self, arguments: list[Any]) -> Any:
         """A run that no other function disturbs which shares state with this one."""
-        with ExitStack() as stack:
-            for container in self._locked:
-                stack.enter_context(container.lock)
-            return self._structure(self._run(arguments))
+        return self._structure(holding([container.lock for container in self._locked], partial(self._run, arguments)))
 
     def _call_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose time in Python around the program is noted too."""

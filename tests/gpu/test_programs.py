@@ -29,7 +29,8 @@ def _settings_put_back():
 
 @pytest.mark.parametrize("program", [seeds.test_batches, seeds.test_shared_state, seeds.test_attribute_structures_chain],
                          ids=lambda program: program.__name__[5:])
-def test_seed_programs(program):
+def test_seed_programs(program, device):
+    assert config.device == device  # where the programs' functions go, which compare what they compute with SciPy
     program()
 
 

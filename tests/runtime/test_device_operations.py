@@ -9,9 +9,21 @@ from test_every_gradient import CASES
 
 import symconv as sc
 import symconv.tensor as T
+from symconv.errors import BackendError
 from symconv.graph import Variable
+from symconv.runtime.devices.find import find_device
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+
+
+@pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
+def watched(request):
+    """The emulator, which watches every access here; CUDA where there is a GPU."""
+    try:
+        find_device(request.param)
+    except BackendError as error:
+        pytest.skip(" ".join(str(error).split()))
+    return request.param
 
 
 def compiled(build: Any, arrays: list[np.ndarray], **options: Any) -> Any:
@@ -24,11 +36,11 @@ def compiled(build: Any, arrays: list[np.ndarray], **options: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients(name, dtype):
+def test_values_and_gradients(name, dtype, watched):
     build, points = CASES[name]
     arrays = [point.astype(dtype) for point in points]
     try:
-        on_device = compiled(build, arrays, device="emulator")
+        on_device = compiled(build, arrays, device=watched)
     except sc.UserError:
         if dtype == "float64":
             raise

@@ -83,6 +83,7 @@ class Counter:
         """How many calls the state has seen; all parts of it must agree."""
         found = {int(self.in_place.get_value()[0]), int(self.one.get_value()[0]), int(self.other.get_value()[2]) - 100}
         assert len(found) == 1, f"state of different calls: {found}"
+        assert not any(each.container.lock._is_owned() for each in (self.in_place, self.one, self.other, self.grown))
         return found.pop()
 
 
