@@ -186,7 +186,7 @@ def _step_report(number: int, step: Step, program: PlannedProgram, target: Targe
         sum(place.operand.nbytes for place in step.reads), sum(place.operand.nbytes for place in step.writes),
         node.source if node is not None else (), problem, None if problem is None else _not_cudnn(step, target),
         "" if choice is None else choice.why, fused_parts(node), not_fused(step, declined),
-        (*precision_notes(step), *getattr(step.kernel, "notes", ())),
+        precision_notes(step),
         plain_seconds(step, target))
 
 
