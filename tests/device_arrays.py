@@ -46,6 +46,8 @@ class _Function:
         self.name, self.numpy = name, getattr(np, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.name == "where" and not hasattr(args[0], "astype"):
+            raise AttributeError(f"{type(args[0])} has no astype, which CuPy's where asks of a condition")
         own = [_own(each, self.name in _FROM_HOST) for each in args]
         options = {name: _own(value) for name, value in kwargs.items()}
         return _wrapped(self.numpy(*own, **options))
