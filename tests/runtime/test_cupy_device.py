@@ -4,6 +4,8 @@ from __future__ import annotations
 import gc
 import inspect
 import re
+import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -79,6 +81,17 @@ def test_what_cannot_be_captured_is_launched_one_by_one_and_says_why(cupy):
     with pytest.raises(ZeroDivisionError):
         device.record([lambda: 1 / 0])
     assert cupy.capturing is None
+
+
+def test_another_thread_gets_nothing_into_a_recording(cupy):
+    device = CupyDevice(0)
+    clearing = device.clearing(Span.whole(device.allocate(64)))
+    began = threading.Event()
+    other = threading.Thread(target=lambda: (began.wait(), device.run([clearing, clearing])))
+    other.start()
+    assert not isinstance(device.record([began.set, partial(time.sleep, 0.05), clearing]), str)
+    other.join()
+    assert cupy.log == ["captured 1"]
 
 
 def test_a_users_array_is_read_behind_what_he_has_issued_and_before_what_comes_next(cupy):

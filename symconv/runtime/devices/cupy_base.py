@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,7 +31,7 @@ class CupyBase:
 
     def __init__(self, number: int) -> None:
         self.name = f"cuda:{number}"
-        self.number = number
+        self.number, self.lock = number, threading.RLock()
         self.cupy = import_cupy()
         count = gpu_count(self.cupy)
         if number >= count:
@@ -51,8 +52,9 @@ class CupyBase:
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """CuPy's calls go to this device and stream; what the driver reports becomes a BackendError."""
-        with self.told(), self.device, self.stream:
+        """CuPy's calls go to this device and stream, from one thread at a time: what another put into the stream while it is
+        recorded would become part of that; what the driver reports becomes a BackendError."""
+        with self.lock, self.told(), self.device, self.stream:
             yield
 
     @contextmanager
@@ -83,11 +85,6 @@ class CupyBase:
     def pointer(self, span: Span) -> Any:
         """CuPy's pointer to a span's first element."""
         return cupy_buffer(span.buffer).pointer + span.pointer
-
-    def synchronize(self) -> None:
-        """Wait for the stream."""
-        with self.here():
-            self.stream.synchronize()
 
 
 def cupy_buffer(buffer: Buffer) -> CupyBuffer:

@@ -123,6 +123,10 @@ class CupyLaunching(CupyBase):
             event.record(self.stream)
         return partial(self._wait, event)
 
+    def synchronize(self) -> None:
+        """For an event, not for the stream: another thread may be recording it by then."""
+        self.mark()()
+
     def _wait(self, event: Any) -> None:
         with self.told():
             event.synchronize()
