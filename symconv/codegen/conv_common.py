@@ -70,13 +70,13 @@ def refuse_types(problem: Problem) -> str | None:
     return None
 
 
-def refuse_winograd(problem: Problem) -> str | None:
-    """Why a problem of the right kind has no Winograd's form, or one that would not pay."""
+def refuse_winograd(problem: Problem, *, dilated: bool = False) -> str | None:
+    """Why a problem of the right kind has no Winograd's form, or one that would not pay; `dilated`: whether dilation is taken."""
     conv, dtype = conv_problem(problem), problem.inputs[0].dtype
     if dtype != "float32":
         return f"it computes float32, not {dtype}"
-    if conv.w_shape[2:] != (3, 3) or set(conv.spec.stride + conv.spec.dilation) != {1}:
-        return f"it takes 3x3 filters without stride and dilation, not {conv}"
+    if conv.w_shape[2:] != (3, 3) or set(conv.spec.stride + (() if dilated else conv.spec.dilation)) != {1}:
+        return f"it takes 3x3 filters without stride{'' if dilated else ' and dilation'}, not {conv}"
     geometry = make_geometry(conv)
     if geometry.groups > 1 and min(geometry.rows, geometry.channels) < 8:
         return f"{geometry.channels} channels to {geometry.rows} in a group are too few"

@@ -1,11 +1,19 @@
-"""FPROP and DGRAD with 3x3 filters, no stride and no dilation, in Winograd's form: F(2x2, 3x3) and F(4x4, 3x3)."""
+"""FPROP and DGRAD with 3x3 filters and no stride in Winograd's form: F(2x2, 3x3) and F(4x4, 3x3).
+
+A dilated convolution is one without dilation of each phase of the image: every second line and column, say.  Where sizes divide,
+the phases are copied apart, convolved as so many images, and copied together.
+"""
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import cast
 
 from ..config import config
 from ..graph import Op
+from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
+from ..ops.epilogue import CHANNEL
 from ..ops.layout import Layout
 from ..ops.spec import Kind
 from ..target import Target
@@ -42,6 +50,9 @@ measured at 56x56 pixels, 64 channels, batch 8."""
 
 BLOCKED_SHARE = 0.8
 """What is left of those cycles where image and result lie in blocks of channels, and nothing is turned."""
+
+PHASE_COPIES = 2.0
+"""How much longer than a plain copy it takes to copy phases apart, or together."""
 
 _FUSED_TILES = 64
 """Tiles at most where a task makes its weights itself: all are one block, so that each weight is made once."""
@@ -93,18 +104,22 @@ class ConvWinograd(PixelConvolution):
         return super().serves(op) or (isinstance(op, Conv) and op.kind is Kind.FPROP and op.layout is not None)
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
-        """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, no dilation, and enough channels."""
+        """Only FPROP and DGRAD of float32 with 3x3 filters, no stride, sizes that the dilation divides, and enough channels."""
         if config.conv.winograd == "off":
             return "the setting conv.winograd is 'off'"
-        return super().refuse(problem, target) or refuse_winograd(problem) or self._refuse_sizes(problem, target)
+        return super().refuse(problem, target) or refuse_winograd(problem, dilated=True) or self._refuse_sizes(problem, target)
 
     def _refuse_sizes(self, problem: Problem, target: Target) -> str | None:
-        conv, geometry, tile = conv_parts(problem, target)
-        spec, lanes, layout = conv.spec, tile.lanes, conv.layout
+        reason = _refuse_dilation(problem)
+        if reason is not None:
+            return reason
+        conv, geometry, tile = _parts(problem, target)
+        lanes, layout = tile.lanes, conv.layout
         if layout is not None and (layout != Layout(lanes, lanes) or geometry.rows % lanes or geometry.channels % lanes):
             return f"it takes image and result both plain or both in blocks of {lanes} channels that are of one group, not {conv}"
-        if max(spec.pad_lo + spec.pad_hi) > 2:
-            return f"the padding {spec.pad_lo}, {spec.pad_hi} makes results of nothing but zeros, which would be rounded"
+        steps = _phases(conv) * 2
+        if any(pad > 2 * step for pad, step in zip(conv.spec.pad_lo + conv.spec.pad_hi, steps, strict=True)):
+            return f"the padding {conv.spec.pad_lo}, {conv.spec.pad_hi} makes results of nothing but zeros, which would be rounded"
         if geometry.channels < self.least_channels:
             return (f"over {geometry.channels} channels its errors of rounding would be more than 4 times those of direct sums; "
                     f"it takes {self.least_channels} channels or more")
@@ -115,7 +130,7 @@ class ConvWinograd(PixelConvolution):
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """Transforms and products at their shares of the peak, tails of tiles and channels counted."""
-        conv, geometry, tile = conv_parts(problem, target)
+        conv, geometry, tile = _parts(problem, target)
         tiles, panels = count_tiles(geometry, self.results), -(-geometry.rows // tile.columns)
         products = self.points * geometry.groups * geometry.channels * panels * tile.columns * tiles
         vectors = DATA_CYCLES * -(-geometry.channels // tile.lanes) + RESULT_CYCLES * -(-geometry.rows // tile.lanes)
@@ -124,8 +139,10 @@ class ConvWinograd(PixelConvolution):
         weights = filters * tile.itemsize * (9 if self.fused else self.points)
         cycles = transforms + (WEIGHT_CYCLES * self.points * filters / tile.lanes if self.fused else 0)
         threads = max(target.threads, 1) if conv.flops >= PARALLEL_FLOPS else 1
-        return ((2 if threads > 1 else 1) * START_SECONDS + compute_seconds(2 * products, "float32", target, PRODUCT_SHARE)
-                + cycle_seconds(cycles, target, threads) + WEIGHT_SHARE * target.copy_seconds(weights, threads, weights))
+        copied = 2 * (problem.inputs[0].nbytes + problem.outputs[0].nbytes) if math.prod(_phases(conv)) > 1 else 0
+        seconds = (2 if threads > 1 else 1) * START_SECONDS + PHASE_COPIES * target.copy_seconds(copied, threads, copied)
+        seconds += compute_seconds(2 * products, "float32", target, PRODUCT_SHARE) + cycle_seconds(cycles, target, threads)
+        return seconds + WEIGHT_SHARE * target.copy_seconds(weights, threads, weights)
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The transformed weights, unless the tasks make them."""
@@ -140,14 +157,18 @@ class ConvWinograd(PixelConvolution):
         """The kernel; its workspace holds data that are transformed first, and each thread's scratch."""
         cut = self._cut(problem, target)
         elements = cut.plan.data_elements + cut.threads * cut.plan.scratch_elements
+        if math.prod(_phases(conv_problem(problem))) > 1:
+            elements += problem.inputs[0].size + problem.outputs[0].size + 2 * make_tile("float32", target).lanes
         return conv_kernel(problem, self._name(problem, target), self._render(problem, target), cut.numbers, elements * 4)
 
     def _name(self, problem: Problem, target: Target) -> str:
-        blocked = "_blocked" if conv_problem(problem).layout else ""
-        return conv_name(problem, f"winograd_{self.results}x{self.results}{blocked}_{make_tile('float32', target).suffix}")
+        conv = conv_problem(problem)
+        phases = "_l{}x{}".format(*_phases(conv)) if math.prod(_phases(conv)) > 1 else ""
+        form = "_blocked" if conv.layout else phases
+        return conv_name(problem, f"winograd_{self.results}x{self.results}{form}_{make_tile('float32', target).suffix}")
 
     def _cut(self, problem: Problem, target: Target) -> _Cut:
-        conv, geometry, tile = conv_parts(problem, target)
+        conv, geometry, tile = _parts(problem, target)
         backward = conv.kind is Kind.DGRAD
         pads = tuple(2 - pad if backward else pad for pad in geometry.pad[1:])
         threads = target.threads if conv.flops >= PARALLEL_FLOPS else 1
@@ -162,9 +183,44 @@ class ConvWinograd(PixelConvolution):
         return conv_source(
             "winograd.c.j2", self._name(problem, target), problem, tile, m=self.results, n=transforms.size,
             run=RUN_PIXELS // self.results, most_tiles=MOST_TILES, turn=make_turn(tile.lanes),
-            blocked=conv_problem(problem).layout is not None, taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
+            blocked=conv_problem(problem).layout is not None, phases=_phases(conv_problem(problem)),
+            taps_lines=straight_line(transforms.taps, "x{}", "y{}"),
             data_lines=straight_line(transforms.data, "x{}", "y{}"),
             result_lines=straight_line(transforms.result, "x{}", "y{}"))
+
+
+def _phases(conv: ConvProblem) -> tuple[int, int]:
+    """How many phases lines and columns have: the dilation."""
+    down, across = conv.spec.dilation
+    return down, across
+
+
+def _parts(problem: Problem, target: Target) -> tuple[ConvProblem, Geometry, GemmTile]:
+    """As `conv_parts`; with a dilation, each phase is an image, and the dilation is gone."""
+    conv, geometry, tile = conv_parts(problem, target)
+    steps = (1, *_phases(conv))
+
+    def divided(sizes: tuple[int, int, int]) -> tuple[int, int, int]:
+        a, b, c = (size // step for size, step in zip(sizes, steps, strict=True))
+        return a, b, c
+
+    return conv, replace(geometry, batch=geometry.batch * math.prod(steps), inside=divided(geometry.inside),
+                         outside=divided(geometry.outside), pad=divided(geometry.pad), dilation=(1, 1, 1)), tile
+
+
+def _refuse_dilation(problem: Problem) -> str | None:
+    """Why a dilated problem does not fall into phases of one size."""
+    conv, epilogue = conv_problem(problem), cast(Conv, problem.op).epilogue
+    if math.prod(_phases(conv)) == 1:
+        return None
+    sizes = zip(conv.x_shape[2:], conv.spec.pad_lo, conv.spec.pad_hi, strict=True)
+    if any(number % step for numbers, step in zip(sizes, _phases(conv), strict=True) for number in numbers):
+        return f"the dilation {conv.spec.dilation} does not divide the image's sizes and the padding of {conv}"
+    if conv.layout is not None:
+        return "images in blocks of channels are not taken apart for a dilation"
+    if epilogue is not None and any(place != CHANNEL for place in epilogue.operands):
+        return "what is fused reads tensors of the result's size, whose phases would have to be taken apart too"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

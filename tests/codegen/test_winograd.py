@@ -112,6 +112,23 @@ def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.Monke
         np.testing.assert_array_equal(found, usual)
 
 
+@pytest.mark.parametrize("sizes", ["n1 c16 h12 w18 k9 l2x3 p2x3", "n1 c24 h10 w12 k20 l2 p4:2x2:0 flip", "n0 c8 h8 w8 k8 l2 p2",
+                                   "n1 c16 h12 w12 k16 l2 p2 g2", "n1 c8 h8 w30 k9 l1x5 p1x5"])
+@pytest.mark.parametrize("implementation", CONV_WINOGRAD, ids=lambda each: each.name)
+def test_dilations_by_phases(implementation: ConvWinograd, sizes: str) -> None:
+    for kind in ("fprop", "dgrad"):
+        check(implementation, winograd_problem(kind, sizes), Target(threads=2))
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("fprop n1 c8 h9 w8 k8 r3 s3 l2 p2 f32", "does not divide"), ("fprop n1 c8 h8 w8 k8 r3 s3 l2 p1 f32", "does not divide"),
+    ("fprop n1 c8 h8 w8 k8 r3 s3 l2 p6 f32", "nothing but zeros")])
+def test_phases_must_be_of_one_size(text: str, reason: str) -> None:
+    conv = ConvProblem.parse(text)
+    op, inputs = op_and_inputs(conv, *operands(conv))
+    assert reason in (ConvWinograd(2, 1).refuse(make_problem(op, *inputs), Target()) or "")
+
+
 @pytest.mark.parametrize("kind", ["fprop", "dgrad"])
 def test_filters_transformed_inside_give_the_same_bits(kind: str) -> None:
     conv = winograd_problem(kind, "n2 c70 h11 w9 k40 p1")
@@ -151,6 +168,21 @@ def test_errors_stay_within_the_stated_bound(channels: int) -> None:
             found = errors(implementation, conv)
             assert np.sqrt(np.mean(found ** 2)) <= 4 * np.sqrt(np.mean(direct ** 2)), implementation.name
             assert found.max() <= 4 * direct.max(), implementation.name
+
+
+def test_a_bias_reaches_all_phases_of_a_dilation() -> None:
+    f32 = "float32"
+    program = ScalarProgram((f32, f32), (Instruction("add", (0, 1), f32),), (2,))
+    conv = winograd_problem("fprop", "n2 c16 h12 w8 k10 l2 p2")
+    x, w, y = operands(conv)
+    wanted, magnitude = expected(conv, x, w, y)
+    bias = np.arange(10, dtype=f32)
+    op, inputs = op_and_inputs(conv, x, w, y, Epilogue(program, ("channel",)))
+    (found,) = run_kernel(ConvWinograd(4, 8), op, *inputs, bias, threads=2)
+    np.testing.assert_allclose(found, wanted + bias.reshape(-1, 1, 1), atol=3e-6 * magnitude.max(), rtol=1e-6)
+    op, inputs = op_and_inputs(conv, x, w, y, Epilogue(program, ("full",)))
+    problem = make_problem(op, *inputs, np.zeros(wanted.shape, f32))
+    assert "taken apart" in (ConvWinograd(4, 8).refuse(problem, Target()) or "")
 
 
 @pytest.mark.parametrize("kind", ["fprop", "dgrad"])
