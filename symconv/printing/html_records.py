@@ -48,7 +48,8 @@ class Records:
             "kind": node.kind, "category": node.category, "head": node.headline, "details": list(node.details), "name": node.name,
             "type": node.type, "home": home, "scopes": list(node.scopes),
             "places": [self._place(place) for place in variables[0].source],
-            "layout": ", ".join(layouts), "step": node.step, "how": node.implementation, "label": shortened(_label(thing), 80)}
+            "layout": ", ".join(layouts), "step": node.step, "how": node.implementation,
+            "label": shortened(node.name or node.text, 80)}
         if isinstance(thing, Apply):
             found["inputs"] = [[self.number(each), each.index] for each in thing.inputs]
         return {name: value for name, value in found.items() if value not in ("", []) and not (name == "step" and value < 0)}
@@ -64,14 +65,6 @@ class Records:
 def thing_of(variable: Variable) -> Thing:
     """What has a record: the node, or the leaf."""
     return variable if variable.apply is None else variable.apply
-
-
-def _label(thing: Thing) -> str:
-    """What the page calls it in lists: its name, else what it is."""
-    variable = thing.outputs[0] if isinstance(thing, Apply) else thing
-    if variable.name:
-        return escape(variable.name)
-    return escape(str(thing.op)) if isinstance(thing, Apply) else escape(variable.label)
 
 
 def _homes(scope: Scope) -> dict[str, str]:

@@ -1,6 +1,6 @@
 // Where the items and edges of one level of a drawing go: layers from top to bottom, boxes near what they are linked to.
 
-const BOX_GAP = 22, SLOT_GAP = 14, LAYER_GAP = 36, PORT_GAP = 22;
+const BOX_GAP = 22, SLOT_GAP = 14, LAYER_GAP = 36, PORT_GAP = 22, STRAIGHT_FROM = 24;
 const PLACING_SWEEPS = 24, MANY_ITEMS = 5000, WEAK_PULL = 0.02, PULLS = [1, 2, 8];
 
 // items: [{width, height, pin, weak, ports}], edges: [{source, target, port, arrival}] with source < target; `ports` has the
@@ -87,25 +87,28 @@ function spread(wanted, weights, distances) {
   return blocks.flatMap(([value, , count]) => Array(count).fill(value)).map((value, place) => value + offsets[place]);
 }
 
-// Every link from the bottom of the one to the top of the other, and straight through the layers passed.
+// Every link from the bottom of the one to the top of the other, and straight through the layers passed.  In a layer much higher
+// than the box it goes straight too, so that it crosses no neighbour.
 function drawLinks(layers, items, edges, xs, centres, tops, bottoms) {
   const arrivals = arrivalOffsets(layers, items, edges, xs);
   const stretches = [];
   const ofLink = layers.links.map(({ upper, lower, start, end }, number) => {
-    const numbers = [stretches.length];
+    const numbers = [];
+    const add = (x1, y1, x2, y2) => { numbers.push(stretches.length); stretches.push({ x1, y1, x2, y2, edge: start }); };
+    const left = layers.layerOf[upper], reached = layers.layerOf[lower];
     const isBox = upper < items.length;
-    const from = isBox ? { x: xs[upper] + (edges[start].leaving || 0), y: centres[upper].y + items[upper].height / 2 }
-      : { x: xs[upper], y: bottoms[layers.layerOf[upper]] };
+    const x = xs[upper] + (isBox ? edges[start].leaving || 0 : 0);
+    let y = isBox ? centres[upper].y + items[upper].height / 2 : bottoms[left];
+    if (bottoms[left] - y > STRAIGHT_FROM) { add(x, y, x, bottoms[left]); y = bottoms[left]; }
     if (lower < items.length) {
-      const to = { x: xs[lower] + arrivals[number], y: centres[lower].y - items[lower].height / 2 };
-      stretches.push({ x1: from.x, y1: from.y, x2: to.x, y2: to.y, edge: start, end });
+      const endX = xs[lower] + arrivals[number], endY = centres[lower].y - items[lower].height / 2;
+      const top = endY - tops[reached] > STRAIGHT_FROM ? tops[reached] : endY;
+      add(x, y, endX, top);
+      if (top < endY) add(endX, top, endX, endY);
+      stretches.at(-1).end = end;
     } else {
-      const layer = layers.layerOf[lower];
-      stretches.push({ x1: from.x, y1: from.y, x2: xs[lower], y2: tops[layer], edge: start });
-      if (bottoms[layer] > tops[layer]) {
-        numbers.push(stretches.length);
-        stretches.push({ x1: xs[lower], y1: tops[layer], x2: xs[lower], y2: bottoms[layer], edge: start });
-      }
+      add(x, y, xs[lower], tops[reached]);
+      if (bottoms[reached] > tops[reached]) add(xs[lower], tops[reached], xs[lower], bottoms[reached]);
     }
     return numbers;
   });

@@ -19,7 +19,7 @@ function stepRow(step, timed, slowest) {
   const places = step.node >= 0 ? (records[step.node].places || []).map(placeText) : [];
   const chosen = (step.candidates || []).find((candidate) => candidate.chosen);
   const time = step.time ? secondsText(step.time.each) : chosen && chosen.seconds ? secondsText(chosen.seconds) : "";
-  const bar = step.time ? make("span", { class: "bar" }) : null;
+  const bar = step.time && step.time.share > 0.002 ? make("span", { class: "bar" }) : null;
   if (bar) bar.style.width = `${Math.max((100 * step.time.share) / slowest, 1)}%`;
   const what = step.problem || step.what;
   return make("tr", { id: `step-${step.number}` }, make("td", { class: "figure" }, String(step.number)),
