@@ -3,7 +3,7 @@
 The file is a zip archive: `function.json` has the expressions as they were given to `compile` and its options, `arrays/N.npy` the
 constants and the values of shared variables at the time of saving.  Loading compiles again (kernels come from the cache where they
 are known) and runs nothing that is in the file.  Of a function for a GPU that need not be here, `code/N.bin` has the machine code
-(`machine_code.py`), which is used on that GPU instead of compiling.
+(`machine_code.py`), which is used on that GPU instead of compiling where the user says so.
 """
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -66,18 +67,18 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
             raise
 
 
-def load(path: str | os.PathLike[str], device: str | None = None, machine_code: bool = True) -> Function:
+def load(path: str | os.PathLike[str], device: str | None = None, machine_code: bool | None = None) -> Function:
     """The function of a file that `Function.save` wrote, compiled for this machine.
 
     Its shared variables are new ones, with the values that were saved (`function.shared_variables`).  Loading runs nothing that is
-    in the file.  A function that was compiled for a GPU (`compile(…, target="sm_90")`) brings machine code, which calls of it run
-    on that GPU: load such files only from those you trust, or without it.
+    in the file.  A function that was compiled for a GPU (`compile(…, target="sm_90")`) brings machine code; calls of the function
+    run it on that GPU only if you say `machine_code=True`: say so of files from those whom you trust.
 
     Args:
         path: the file.
         device: where to compile it for; None: as it was saved.
         machine_code: whether to use the machine code for a GPU that the file may have; what is not for this GPU and its software is
-            compiled anew, with a warning.  False: all of it is.
+            compiled anew, with a warning.  False: all of it is; None (default): all of it, with a warning where the file has some.
 
     Raises:
         ArgumentError: the file is no saved function, is damaged, or was written by another format.
@@ -101,11 +102,15 @@ def load(path: str | os.PathLike[str], device: str | None = None, machine_code: 
                                                   f"{document.get('symconv')}", f"this version reads format {FORMAT}"))
             recipe = _recipe(document, archive)
             code = _machine_code(document, archive) if machine_code else None
+            has_unused_code = machine_code is None and document.get("machine_code") is not None
     except _DAMAGED as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(explain_error("this is no whole file of a saved function", f"{path}: {type(error).__name__}: {error}",
                                           "save it again with Function.save")) from None
+    if has_unused_code:
+        warnings.warn(f"{path} holds machine code for a GPU, which is not used: everything is compiled anew; say machine_code=True if "
+                      "you trust whoever wrote it, machine_code=False if not", stacklevel=2)
     if device is not None:
         recipe.options["device"] = device
     return compile_recipe(recipe, code)

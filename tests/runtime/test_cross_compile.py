@@ -88,7 +88,7 @@ def test_the_kernels_of_a_saved_function_are_not_compiled_where_it_is_loaded(pat
     crossed(dnn__enabled=False).save(path)
     device = gpu("h200")
     with config.change(cache_dir=str(tmp_path / "empty"), dnn__enabled=False):
-        function = sc.load(path)
+        function = sc.load(path, machine_code=True)
         np.testing.assert_allclose(function(*given()), wanted(), rtol=1e-4, atol=1e-4)
         assert not device.compiled
         assert device.cubins
@@ -105,7 +105,7 @@ def test_plans_of_cudnn_are_saved_and_go_first(path, gpu):
     gpu("h200")
     right = wanted()
     with stand_in(here), config.change(dnn__enabled=True):
-        function = sc.load(path)
+        function = sc.load(path, machine_code=True)
         np.testing.assert_allclose(function(*given()), right, rtol=1e-4, atol=1e-4)
         assert set(here.ran) == {"saved"}
         assert "cuDNN's plan saved, nchw, padding as is, workspace 128 bytes, from the file" in function.explain()
@@ -119,7 +119,7 @@ def test_a_plan_of_the_file_that_is_refused_is_followed_by_one_made_here(path, g
     gpu("h200")
     right = wanted()
     with stand_in(here), config.change(dnn__enabled=True, cache_dir=str(tmp_path / "empty")):
-        np.testing.assert_allclose(sc.load(path)(*given()), right, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(sc.load(path, machine_code=True)(*given()), right, rtol=1e-4, atol=1e-4)
     assert set(here.ran) == {"other"}
 
 
@@ -129,7 +129,7 @@ def test_code_for_another_architecture_is_made_anew_and_said(path, gpu):
     device = gpu("a100")
     with config.change(dnn__enabled=False):
         with pytest.warns(UserWarning, match=r"for NVIDIA H200 \(sm_90\)[\s\S]*a GPU of sm_80"):
-            function = sc.load(path)
+            function = sc.load(path, machine_code=True)
         np.testing.assert_allclose(function(*given()), wanted(), rtol=1e-4, atol=1e-4)
     assert device.compiled
     assert not device.cubins
@@ -148,7 +148,7 @@ def test_plans_of_another_cudnn_or_gpu_are_made_anew_and_said(path, gpu, version
     here = NumPyCudnn(("made here", 0), version=version)
     with stand_in(here), config.change(dnn__enabled=True):
         with pytest.warns(UserWarning, match=reason):
-            function = sc.load(path)
+            function = sc.load(path, machine_code=True)
         function(*given())
     assert set(here.ran) == {"made here"}
     assert device.cubins
@@ -160,6 +160,8 @@ def test_without_machine_code_all_is_made_anew(path, gpu):
     device = gpu("h200")
     with config.change(dnn__enabled=False):
         sc.load(path, machine_code=False)(*given())
+        with pytest.warns(UserWarning, match="holds machine code for a GPU, which is not used"):
+            sc.load(path)(*given())
     assert device.compiled
     assert not device.cubins
 
@@ -215,7 +217,7 @@ def test_damaged_machine_code_is_one_error(path, tmp_path, part, gpu):
             new.writestr(name, data)
     gpu("h200")
     with pytest.raises(ArgumentError):
-        sc.load(damaged)
+        sc.load(damaged, machine_code=True)
 
 
 def _damage(document, part):
