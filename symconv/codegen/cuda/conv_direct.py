@@ -29,7 +29,7 @@ from .rates import LAUNCH_SECONDS, gpu_rates
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 THREADS = 128
 MOST_TAPS = 49
-_MOST_SHARED = 48 << 10   # what every GPU gives a kernel that asks for no more
+_MOST_SHARED = (48 << 10) - 3 * 128  # what every GPU gives a kernel that asks for no more; three arrays start on 128 bytes
 _GOOD_SHARED = 24 << 10   # with more, few blocks share a multiprocessor
 _MOST_NUMBER = 2**31 - 1  # elements of a plane, blocks of a grid
 _BLOCKS_WANTED = 528  # a few for each multiprocessor of a large GPU: below this WGRAD splits its pixels
@@ -83,7 +83,8 @@ class Direct:
     def _shared_bytes(self, cut: Cut) -> int:
         rows, columns = self._plans(cut)
         tile = Tile(rows.extent, columns.extent, columns.step).elements
-        return cut.planes * (tile + self.geometry.taps * cut.filters) * dtypes.itemsize(self.sum_dtype) + 8 * cut.planes
+        sums = max(cut.planes, cut.threads // 32) * self.geometry.taps * cut.filters  # WGRAD adds those of its warps
+        return (cut.planes * tile + sums) * dtypes.itemsize(self.sum_dtype) + 8 * cut.planes
 
     @property
     def shared_bytes(self) -> int:
