@@ -128,9 +128,9 @@ CASES: dict[str, Case] = {
 apart_image = apart(1, 1, 5, 4)
 
 # Ops whose results do not depend on their inputs continuously, or have no float inputs; and FusedElementwise, ReduceMany,
-# BlockedPool, BlockedPoolGrad and ConvChain, which rewrites make after gradients are taken.
+# BlockedPool, BlockedPoolGrad, ConvChain, PoolPlaces and PooledConv, which rewrites make after gradients are taken.
 NOT_DIFFERENTIABLE = {"Shape", "MakeVector", "ArgReduce", "ARange", "Eye", "Random", "StopGradient", "FusedElementwise",
-                      "BlockedPool", "BlockedPoolGrad", "ConvChain", "ReduceMany"}
+                      "BlockedPool", "BlockedPoolGrad", "ConvChain", "ReduceMany", "PoolPlaces", "PooledConv"}
 VERIFIED_BY_SCALARS = {"Elementwise"}
 
 # One argument list for each scalar function with a gradient, away from kinks and poles
