@@ -55,7 +55,24 @@ class DeviceFunction(Function):
     def _run(self, arguments: list[Any]) -> list[Any]:
         leaves = [*arguments, *(leaf.container for leaf in self._shared)]
         kept = self._program(leaves)
-        return self._carry_out(DeviceCall(kept, _on_device(kept), kept.in_order(leaves), self._on_device), leaves)
+        return self._carry_out(self._made_call(kept, kept.in_order(leaves)), leaves)
+
+    def _made_call(self, kept: Kept, values: list[Any]) -> DeviceCall:
+        """A call with all the memory that it needs; programs for other shapes make room where there is not enough."""
+        try:
+            return DeviceCall(kept, _on_device(kept), values, self._on_device)
+        except DeviceMemoryError as error:
+            logger.info("%s: %s", self.name, error)
+        self._free_but(kept)
+        return DeviceCall(kept, _on_device(kept), values, self._on_device)
+
+    def _free_but(self, kept: Kept | None) -> None:
+        """Drop all programs but one, and wait for their memory."""
+        groups = [(key, [each for each in group if each is kept]) for key, group in self._programs.items()]
+        self._programs.clear()
+        self._programs.update({key: group for key, group in groups if group})
+        self._last_key, self._last_kept = None, None
+        gc.collect()
 
     def _build_within_memory(self, graph: FunctionGraph, arrays: dict[Variable, Array]) -> Kept:
         """A program; where memory does not suffice once more without those for other shapes, then with smaller workspaces.
@@ -70,8 +87,7 @@ class DeviceFunction(Function):
             except DeviceMemoryError as error:
                 text = str(error)
             logger.info("%s: %s", self.name, text)
-            self.free()  # the programs for other shapes; the error is forgotten, and with it what it kept alive
-            gc.collect()
+            self._free_but(None)  # the error is forgotten by now, and with it what it kept alive
         raise DeviceMemoryError(text)
 
     def _built(self, graph: FunctionGraph, arrays: dict[Variable, Array], workspace: int | None) -> Kept:

@@ -9,6 +9,7 @@ import pytest
 import symconv as sc
 import symconv.tensor as T
 from symconv.codegen.cuda.kernel import CudaKernel, Scalar
+from symconv.config import config
 from symconv.errors import BackendError, InputTypeError
 from symconv.runtime.devices.find import ALIGNMENT, find_device
 from symconv.runtime.devices.interface import DeviceMemoryError, Span
@@ -182,6 +183,43 @@ def test_a_function_without_memory_says_what_it_needs_and_changes_no_state(devic
     np.testing.assert_array_equal(state.get_value(), 2)
     step(np.ones(1, np.float32), 2)
     np.testing.assert_array_equal(state.get_value(), 3)
+
+
+def test_workspaces_get_smaller_where_memory_is_short(device, monkeypatch):
+    x = T.vector("x")
+    function = sc.compile([x], x * 2, device=device)
+    real, asked = function._build_once, []
+
+    def short(graph, arrays):
+        asked.append(config.workspace_bytes)
+        if len(asked) < 4:
+            raise DeviceMemoryError("1,000 bytes are too many")
+        return real(graph, arrays)
+
+    monkeypatch.setattr(function, "_build_once", short)
+    before = config.workspace_bytes
+    np.testing.assert_array_equal(function(np.ones(3, np.float32)), 2)
+    assert asked == [before, before, 64 << 20, 0]
+    assert config.workspace_bytes == before
+
+
+def test_programs_for_other_shapes_make_room(monkeypatch):
+    place = find_device("emulator")
+    x = T.vector("x")
+    state = sc.shared(np.zeros(1, np.float32), name="state")
+    function = sc.compile([x], T.exp(x), updates=[(state, state + x[:1])], device="emulator")
+    n = 1 << 16
+    function(np.ones(n, np.float32))
+    gc.collect()
+    monkeypatch.setattr(place, "memory_limit", place.memory_in_use() + 6 * n)  # room for one more result, not for its input
+    for size in (n + 1, n + 2, n):
+        np.testing.assert_allclose(function(np.zeros(size, np.float32)), 1)
+    monkeypatch.setattr(place, "memory_limit", place.memory_in_use())
+    with pytest.raises(DeviceMemoryError, match="bytes"):
+        function(np.ones(16 * n, np.float32))
+    np.testing.assert_array_equal(state.get_value(), 1)
+    function(np.ones(n, np.float32))
+    np.testing.assert_array_equal(state.get_value(), 2)
 
 
 def test_results_left_on_the_device_are_inputs_of_others(device, place):
