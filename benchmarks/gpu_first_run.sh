@@ -2,6 +2,7 @@
 # All that a fresh machine with an NVIDIA GPU is to answer, in under ten minutes: install, look, test on CUDA, time.
 #   bash benchmarks/gpu_first_run.sh [cuda12|cuda13] [FOLDER FOR THE OUTCOME]
 # Every part has a time limit, and the next one runs whatever the one before said; the outcome lies in the folder, each part's in a file.
+# What is installed already is not fetched; PyTorch with CUDA, which is compared with, is taken where it is there.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 cuda=${1:-cuda13}
@@ -17,7 +18,8 @@ part() {  # part NAME SECONDS COMMAND...
     tail -n 3 "$folder/$name.txt"
 }
 
-part install 150 python3 -m pip install -q -e ".[$cuda,test,bfloat16]"
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
+part install 150 bash -c "python3 -c 'import cupy, ml_dtypes, pytest, scipy, jinja2, networkx' || python3 -m pip install -q -e '.[$cuda,test,bfloat16]'"
 part doctor 30 python3 -m symconv doctor
 part device-layer 60 python3 -m pytest -m gpu -q tests/gpu/test_device_layer.py
 part programs 90 python3 -m pytest -m gpu -q -x tests/gpu/test_programs.py
