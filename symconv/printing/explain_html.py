@@ -34,7 +34,7 @@ def explain_as_html(report: Report) -> Html:
     full = [step for step in report.steps if step.problem is not None or len(report.steps) < len(report.program.steps)]
     others = [step for step in report.steps if step not in full]
     parts = [title, f"<p>{_inputs(report)}</p>"]
-    parts += ["<h3>steps in full</h3>" if others or full else "", *map(_step, full)] if full else []
+    parts += [f"<h3>{'convolutions' if all(step.problem for step in full) else 'steps'}</h3>", *map(_step, full)] if full else []
     parts += _table("other steps" if full else "steps", others)
     if len(report.steps) == len(report.program.steps):
         parts += [part for name, lines in general_sections(report) for part in _list(name, lines)]

@@ -46,7 +46,7 @@ def to_svg(diagram: Diagram) -> str:
     edges = [(numbers[edge.source], numbers[edge.target]) for edge in diagram.edges]
     weak = frozenset(number for number, box in enumerate(boxes) if box.node.kind in _PALE)
     layout = make_layout([(box.width, box.height) for box in boxes], edges, weak)
-    width = max(layout.width, 520.0, text_width(diagram.title, 18.0))
+    width = max(layout.width, 520.0, text_width(diagram.title, 18.0) * 1.1)  # bold
     legend, top = _legend(diagram, width)
     height = top + layout.height + 2 * _MARGIN
     total = width + 2 * _MARGIN

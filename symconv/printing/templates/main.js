@@ -87,13 +87,50 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-function start() {
+function connectButtons() {
+  const actions = {
+    "phase-back": () => setPhase(view.phase - 1), "phase-on": () => setPhase(view.phase + 1), fit: () => fitAll(),
+    "zoom-in": () => zoomKey("+"), "zoom-out": () => zoomKey("-"), collapse: () => setClosed(scopePaths()), expand: () => setClosed([]),
+    theme: () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"),
+  };
+  for (const [id, action] of Object.entries(actions)) document.getElementById(id).addEventListener("click", action);
+  const slider = document.getElementById("phase");
+  slider.max = String(data.phases.length - 1);
+  slider.addEventListener("input", () => setPhase(Number(slider.value)));
+}
+
+function connectTabs() {
+  for (const name of VIEWS) document.getElementById(`tab-${name}`).addEventListener("click", () => showView(name));
+  document.getElementById("views").addEventListener("keydown", (event) => {
+    const shown = VIEWS.filter((name) => !document.getElementById(`tab-${name}`).hidden);
+    const place = shown.findIndex((name) => document.getElementById(`tab-${name}`) === document.activeElement);
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by === undefined || place < 0) return;
+    const next = shown[(place + by + shown.length) % shown.length];
+    showView(next);
+    document.getElementById(`tab-${next}`).focus();
+    event.stopPropagation();
+  });
+}
+
+function showTitles() {
   document.getElementById("title").textContent = data.title;
   document.title = data.title;
   const note = document.getElementById("note");
   note.textContent = data.note;
   note.hidden = !data.note;
   viewport.setAttribute("aria-label", `Graph: ${data.title}`);
+}
+
+// What the graph has none of is not offered.
+function hideWhatIsEmpty() {
+  const scoped = scopePaths().length > 0;
+  for (const id of ["collapse", "expand"]) document.getElementById(id).hidden = !scoped;
+  for (const name of ["steps", "memory"]) document.getElementById(`tab-${name}`).hidden = !data.steps.length;
+}
+
+function start() {
+  showTitles();
   const dark = matchMedia("(prefers-color-scheme: dark)");
   readInks();
   view.scene = makeScene(phaseGraph(view.phase), view.closed);
@@ -104,28 +141,9 @@ function start() {
   buildMemory();
   setTheme(dark.matches ? "dark" : "light");
   dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
-  const slider = document.getElementById("phase");
-  slider.max = String(data.phases.length - 1);
-  slider.addEventListener("input", () => setPhase(Number(slider.value)));
-  const actions = {
-    "phase-back": () => setPhase(view.phase - 1), "phase-on": () => setPhase(view.phase + 1), fit: () => fitAll(),
-    "zoom-in": () => zoomKey("+"), "zoom-out": () => zoomKey("-"), collapse: () => setClosed(scopePaths()), expand: () => setClosed([]),
-    theme: () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"),
-  };
-  for (const [id, action] of Object.entries(actions)) document.getElementById(id).addEventListener("click", action);
-  for (const name of VIEWS) document.getElementById(`tab-${name}`).addEventListener("click", () => showView(name));
-  document.getElementById("views").addEventListener("keydown", (event) => {
-    const place = VIEWS.findIndex((name) => document.getElementById(`tab-${name}`) === document.activeElement);
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (by === undefined || place < 0) return;
-    const next = VIEWS[(place + by + VIEWS.length) % VIEWS.length];
-    showView(next);
-    document.getElementById(`tab-${next}`).focus();
-    event.stopPropagation();
-  });
-  const scoped = scopePaths().length > 0;
-  for (const id of ["collapse", "expand"]) document.getElementById(id).hidden = !scoped;
-  for (const name of ["steps", "memory"]) document.getElementById(`tab-${name}`).hidden = !data.steps.length;
+  connectButtons();
+  connectTabs();
+  hideWhatIsEmpty();
   showView("graph");
   showPhaseText();
   painter.resize(viewport.clientWidth, viewport.clientHeight);
