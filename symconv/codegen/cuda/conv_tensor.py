@@ -118,6 +118,11 @@ class PixelPlan:
     part_step: int
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the channels that are summed over are whole vectors, once packed."""
+        return all(factor.ready().is_whole for factor in self.factors)
+
+    @property
     def row_tiles(self) -> int:
         """Tiles of pixels of one phase and group."""
         return -(-self.work.rows // self.tile.rows)
@@ -167,7 +172,8 @@ def _pixel_kernels(problem: Problem, plan: PixelPlan, buffers: tuple[int, ...], 
     elements = _elements_together(problem, plan, along_channels)
     stages = tile.stages(rates)
     words = [suffix(conv.dtype), str(tile), f"{geometry.rank}d", f"{stages}s", *(["channels"] if along_channels else []),
-             *([f"v{elements}"] if elements > 1 else []), *(["wide"] if wide else []), *(["split"] if is_split else [])]
+             *([f"v{elements}"] if elements > 1 else []), *(["wide"] if wide else []), *(["split"] if is_split else []),
+             *([] if plan.is_whole else ["part"])]
     name = f"sc_conv_{conv.kind.value}_tensor_{'_'.join(words)}{epilogue_suffix(problem)}"
     source = _pixel_source(problem, plan, name, stages, "int64_t" if wide else "int32_t", along_channels, elements)
     operands = tuple(range(1 + cast(Conv, problem.op).n_core_inputs, 1 + len(problem.inputs)))
@@ -227,7 +233,7 @@ def _pixel_source(problem: Problem, plan: PixelPlan, name: str, stages: int, ind
                        epilogue=cuda_epilogue(problem, "{}[place]" if is_split else "full_{}.values[e]"), is_split=is_split,
                        result_type=storage_type(problem.outputs[0].dtype), along_channels=along_channels, elements=elements,
                        rounded=load(conv.dtype, f"({storage_type(conv.dtype)}){stored(conv.dtype, 'sum')}"),
-                       **tile_context(conv.dtype, plan.tile, stages, index))
+                       **tile_context(conv.dtype, plan.tile, stages, index, plan.is_whole))
 
 
 def _epilogue_places(problem: Problem) -> tuple[str, ...]:

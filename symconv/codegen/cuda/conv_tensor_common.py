@@ -96,8 +96,9 @@ def image_reach(image: Factor, sizes: Geometry) -> int:
         size * abs(step) for size, step in zip(beyond, image.strides.spatial, strict=True)) + image.channels
 
 
-def tile_context(dtype: str, tile: ConvTile, stages: int, index: str) -> dict[str, object]:
+def tile_context(dtype: str, tile: ConvTile, stages: int, index: str, is_whole: bool) -> dict[str, object]:
     """What both templates are told of dtype and tile."""
     itemsize = dtypes.itemsize(dtype)
-    return {"tile": tile, "stages": stages, "type": storage_type(dtype), "offset_type": index, "vector": VECTOR_BYTES // itemsize,
+    return {"tile": tile, "stages": stages, "type": storage_type(dtype), "offset_type": index, "is_whole": is_whole,
+            "vector": VECTOR_BYTES // itemsize,
             "depth": DEPTH_BYTES // itemsize, "is_half": itemsize == 2, "mma": _MMA[dtype]}

@@ -55,6 +55,11 @@ class Factor:
         return self.strides.channel == 1 and all(step % self.vector == 0 for step in steps)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether channels are whole vectors."""
+        return self.channels == self.padded
+
+    @property
     def places(self) -> int:
         """Vectors of channels that there are."""
         return self.groups * self.outer * math.prod(self.axes)

@@ -7,6 +7,9 @@ What bounds a block, for a warp's tile of a x b and 16 half floats of depth: `mm
 (a + b) 32 bytes of shared memory, of which a multiprocessor gives 128 a cycle, and copies write their tile's share.  64x64 for a
 warp asks for half of what an A100's tensor cores leave time for, 64x32 for three quarters, 32x32 for all of it; on an H100, whose
 tensor cores are twice as fast, 64x64 asks for all.
+
+A step of the 128x128 tile is 195 instructions of a warp on sm_80 (64 `mma.sync`, 16 `ldmatrix`, 8 copies) where channels are whole
+vectors and lie on multiples of 16 bytes: as many as the tensor cores' 512 cycles leave time for twice over, and H100's 256 just.
 """
 from __future__ import annotations
 

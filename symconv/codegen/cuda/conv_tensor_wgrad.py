@@ -102,6 +102,11 @@ class FilterPlan:
         return self.work.columns
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the channels of both tensors are whole vectors, once packed."""
+        return all(factor.ready().is_whole for factor in self.factors)
+
+    @property
     def part_bytes(self) -> int:
         """Bytes of one part of the sum."""
         sizes = self.geometry.sizes
@@ -143,7 +148,7 @@ def _product(problem: Problem, plan: FilterPlan, buffers: tuple[int, ...], rates
     wide = max(image_reach(ready[0], plan.geometry.sizes), ready[1].extent, plan.geometry.sizes.pixels + plan.share,
                span(problem.outputs[0].shape, problem.outputs[0].strides)) > LARGEST_INT32
     words = [suffix(conv.dtype), str(tile), f"{plan.geometry.rank}d", f"{stages}s",
-             *(["split"] if is_split else []), *(["wide"] if wide else [])]
+             *(["split"] if is_split else []), *(["wide"] if wide else []), *([] if plan.is_whole else ["part"])]
     name = f"sc_conv_wgrad_tensor_{'_'.join(words)}"
     source = _source(problem, plan, name, stages, "int64_t" if wide else "int32_t")
     first = CudaKernel(name, source, (plan.work.blocks(tile), 1, 1), (tile.threads, 1, 1), buffers, _numbers(plan, ready),
@@ -185,4 +190,4 @@ def _source(problem: Problem, plan: FilterPlan, name: str, stages: int, index: s
                        left_swizzle=transposed_swizzle(plan.tile.rows, itemsize), is_split=is_split,
                        right_swizzle=transposed_swizzle(plan.tile.columns, itemsize), mma_depth=16 if itemsize == 2 else 8,
                        filter_type=storage_type(dtype), result_type="float" if is_split else storage_type(dtype),
-                       total=stored(dtype, "sum"), **tile_context(dtype, plan.tile, stages, index))
+                       total=stored(dtype, "sum"), **tile_context(dtype, plan.tile, stages, index, plan.is_whole))

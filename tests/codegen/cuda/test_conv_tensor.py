@@ -185,6 +185,7 @@ def test_epilogues_with_channels_together(kind, setting):
 
 VIEWS = {
     "reversed": lambda array: np.ascontiguousarray(array[..., ::-1])[..., ::-1],
+    "reversed, channels together": lambda array: channels_last(array[:, :, ::-1, ::-1])[:, :, ::-1, ::-1],
     "every other": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
     "misaligned": lambda array: np.concatenate([array.ravel()[:1], array.ravel()])[1:].reshape(array.shape),
     "misaligned channels": lambda array: channels_last(np.concatenate([array[:, :1], array, array[:, :7]], 1))[:, 1:-7],
@@ -258,7 +259,7 @@ FAULTS = {  # in which kernel what is replaced by what, and what the emulator sa
     "results too early": ("dgrad", "    sc_barrier();  /* nobody reads", "    /* nobody reads", "a race"),
     "pixels unguarded": ("wgrad", "            sc_barrier();  /* everybody's copies and",
                          "            /* everybody's copies and", "nobody has written it"),
-    "one row more": ("fprop", "column0 + column < rows ? count", "column0 + column <= rows ? count", "a read of"),
+    "one row more": ("fprop", "i * ROW_STEP < rows ?", "i * ROW_STEP <= rows ?", "a read of"),
 }
 
 
