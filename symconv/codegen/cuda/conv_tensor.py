@@ -167,7 +167,8 @@ def _pixel_kernels(problem: Problem, plan: PixelPlan, buffers: tuple[int, ...], 
     conv, tile, is_split = conv_problem(problem), plan.tile, plan.splits > 1
     image, filters = (factor.ready() for factor in plan.factors)
     geometry, sizes = plan.geometry, plan.geometry.sizes
-    wide = max(image_reach(image, sizes), filters.extent, _result_reach(problem, plan)) > LARGEST_INT32
+    beyond = tile.columns * abs(filters.strides.outer)  # rows of the last tile that are none
+    wide = max(image_reach(image, sizes), filters.extent + beyond, _result_reach(problem, plan)) > LARGEST_INT32
     along_channels = geometry.result.channel == 1 and sizes.groups * sizes.rows > 1
     elements = _elements_together(problem, plan, along_channels)
     stages = tile.stages(rates)

@@ -145,7 +145,7 @@ def _product(problem: Problem, plan: FilterPlan, buffers: tuple[int, ...], rates
     conv, tile = conv_problem(problem), plan.tile
     ready = plan.factors[0].ready(), plan.factors[1].ready()
     is_split, stages = plan.splits > 1, tile.stages(rates)
-    wide = max(image_reach(ready[0], plan.geometry.sizes), ready[1].extent, plan.geometry.sizes.pixels + plan.share,
+    wide = max(image_reach(ready[0], plan.geometry.sizes), ready[1].extent + tile.rows, plan.geometry.sizes.pixels + plan.share,
                span(problem.outputs[0].shape, problem.outputs[0].strides)) > LARGEST_INT32
     words = [suffix(conv.dtype), str(tile), f"{plan.geometry.rank}d", f"{stages}s",
              *(["split"] if is_split else []), *(["wide"] if wide else []), *([] if plan.is_whole else ["part"])]
