@@ -21,6 +21,6 @@ from .implementation import Implementation
 
 __all__ = ["CONV_IMPLEMENTATIONS", "IMPLEMENTATIONS", "refuse_epilogue"]
 
-CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), ConvTurned(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_FFT, *CONV_WINOGRAD_WGRAD,
-                        ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
+CONV_IMPLEMENTATIONS = (ConvDirect(), ConvGemm(), ConvScatter(), ConvTurned(), *DEPTHWISE, *CONV_WINOGRAD, *CONV_FFT,
+                        *CONV_WINOGRAD_WGRAD, ConvWgradDirect(), ConvWgrad(), *CONV_BLOCKED)
 IMPLEMENTATIONS: dict[type[Op], tuple[Implementation, ...]] = {Conv: CONV_IMPLEMENTATIONS, ConvChain: (ConvChainBlocked(),)}
