@@ -101,7 +101,7 @@ SETTINGS = (
     Setting("conv.implementation", "", "force one convolution implementation by its name; empty: symconv chooses", str),
     Setting("layout", "auto", "chains of convolutions on blocks of channels: where that is faster, never, or wherever it can be",
             _one_of("auto", "off", "always")),
-    Setting("conv.fft", "auto", "convolutions with large kernels by Fourier transforms: far fewer products, errors as of direct sums",
+    Setting("conv.fft", "auto", "convolutions with large kernels by Fourier transforms: far fewer products",
             _one_of("auto", "off")),
     Setting("conv.winograd", "auto", "3x3 convolutions in Winograd's form: fewer products, errors up to 4 times a direct sum's",
             _one_of("auto", "off")),

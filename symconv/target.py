@@ -78,8 +78,8 @@ class Target:
     device can run the fused form, else the reason why not: `refuse_epilogue(conv, input_types, result_type, epilogue)` for
     a convolution without its epilogue, and `refuse_elementwise(program)`.  `estimate(op, input_types, output_types)` gives the
     expected seconds of the fastest kernel, or why none runs the op.  `arch` is a GPU's
-    compute capability without its dot (90), 0 for the CPU; `gpu` its figures as cuDNN's JSON (empty: not known); `place` the device of
-    this machine that it is (`cuda:0`; empty: none, it is only compiled for).  `find_ceilings` gives the machine's ceilings when an
+    compute capability without its dot (90), 0 for the CPU; `gpu` its figures as cuDNN's JSON (empty: not known); `place` the
+    device of this machine that it is (`cuda:0`; empty: none, it is only compiled for).  `find_ceilings` gives the machine's ceilings when an
     estimate first asks for them (which may measure them); they change no kernel, so two targets that differ in them are equal.
     """
 

@@ -121,8 +121,10 @@ class Watch:
         return run_reference(step.node, [leaf_value(each, self.values) for each in step.node.inputs])
 
     def _difference(self, step: Step, number: int, wanted: Array, found: Array) -> str | None:
-        """The same once more, with what rounding of the inputs changes; Winograd's form and transforms spread NaN and infinities over
-        tiles."""
+        """The same once more, with what rounding of the inputs changes.
+
+        Winograd's form and Fourier transforms spread NaN and infinities over tiles.
+        """
         if step.node is None:
             return None
         inputs = [leaf_value(each, self.values) for each in step.node.inputs]

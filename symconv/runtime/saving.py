@@ -109,8 +109,8 @@ def load(path: str | os.PathLike[str], device: str | None = None, machine_code: 
         raise ArgumentError(explain_error("this is no whole file of a saved function", f"{path}: {type(error).__name__}: {error}",
                                           "save it again with Function.save")) from None
     if has_unused_code:
-        warnings.warn(f"{path} holds machine code for a GPU, which is not used: everything is compiled anew; say machine_code=True if "
-                      "you trust whoever wrote it, machine_code=False if not", stacklevel=2)
+        warnings.warn(f"{path} holds machine code for a GPU, which is not used: everything is compiled anew; say "
+                      "machine_code=True if you trust whoever wrote it, machine_code=False if not", stacklevel=2)
     if device is not None:
         recipe.options["device"] = device
     return compile_recipe(recipe, code)
