@@ -77,10 +77,10 @@ class Target:
     `has_compiler` is False where only the NumPy references can run.  The two `refuse_…` functions answer None where the
     device can run the fused form, else the reason why not: `refuse_epilogue(conv, input_types, result_type, epilogue)` for
     a convolution without its epilogue, and `refuse_elementwise(program)`.  `estimate(op, input_types, output_types)` gives the
-    expected seconds of the fastest kernel, or why none runs the op.  `arch` is a GPU's
-    compute capability without its dot (90), 0 for the CPU; `gpu` its figures as cuDNN's JSON (empty: not known); `place` the
-    device of this machine that it is (`cuda:0`; empty: none, it is only compiled for).  `find_ceilings` gives the machine's ceilings when an
-    estimate first asks for them (which may measure them); they change no kernel, so two targets that differ in them are equal.
+    expected seconds of the fastest kernel, or why none runs the op.  `arch` is a GPU's compute capability without its dot (90), 0
+    for the CPU; `gpu` its figures as cuDNN's JSON (empty: not known); `place` the device of this machine that it is (`cuda:0`;
+    empty: none, it is only compiled for).  `find_ceilings` gives the machine's ceilings when an estimate first asks for them (which
+    may measure them); they change no kernel, so two targets that differ in them are equal.
     """
 
     device: str = "cpu"
