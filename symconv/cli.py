@@ -2,15 +2,38 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+_OUTPUT_CLOSED = 141
+"""The exit status where what reads our output has closed it (`… | head -1`): 128 and SIGPIPE's number, as shells have it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit status."""
-    options = _parser().parse_args(arguments)
+    try:
+        return _run(arguments)
+    except BrokenPipeError:  # what is left in the buffer goes nowhere, or Python's exit would fail over it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _OUTPUT_CLOSED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        options = _parser().parse_args(arguments)
+    except SystemExit:  # help was printed, or what is wrong
+        _flush_output()
+        raise
     status: int = options.run(options)
+    _flush_output()  # here and not when Python ends, which would tell of a closed pipe
     return status
+
+
+def _flush_output() -> None:
+    if sys.stdout is not None:  # None: there is no standard output
+        sys.stdout.flush()
 
 
 def _parser() -> argparse.ArgumentParser:

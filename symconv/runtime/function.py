@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InternalError
+from ..errors import FunctionError, InternalError, explain_error
 from ..graph import FunctionGraph, Variable
 from ..rewrites.log import Log, Rewrites
 from .arguments import In, match_arguments
@@ -267,8 +267,19 @@ class Function:
         """Make (or find) the program for inputs of these shapes, without running it.
 
         Only for functions whose shapes do not depend on input values; the shared variables' present shapes count.
+
+        Raises:
+            FunctionError: not one shape for each input, or something that is no shape.
         """
-        zeros = [np.zeros(shape, each.numpy_dtype) for shape, each in zip(shapes, self.recipe.inputs, strict=True)]
+        inputs = self.recipe.inputs
+        is_shape = [isinstance(each, (tuple, list)) and all(isinstance(size, (int, np.integer)) and size >= 0 for size in each)
+                    for each in shapes]
+        if len(shapes) != len(inputs) or not all(is_shape):
+            names = ", ".join(each.name or "unnamed" for each in inputs) or "none"
+            raise FunctionError(explain_error(f"{self.name}.prepare takes one shape for each input ({names})",
+                                              ", ".join(map(repr, shapes)) or "no shape",
+                                              "give tuples of sizes: prepare((2, 3), (4,))"))
+        zeros = [np.zeros(shape, each.numpy_dtype) for shape, each in zip(shapes, inputs, strict=True)]
         with self._lock:
             return self._program(zeros + [leaf.container.array for leaf in self._shared]).program
 

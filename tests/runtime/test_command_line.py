@@ -1,6 +1,8 @@
 """python -m symconv doctor and cache."""
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 
 import pytest
@@ -82,3 +84,13 @@ def test_cache_is_listed_checked_and_cleared(own_cache, capsys):
     assert "entries removed" in capsys.readouterr().out
     assert main(["cache", "stats"]) == 0
     assert "empty" in capsys.readouterr().out
+
+
+def test_a_closed_pipe_ends_a_command_quietly():
+    """As `symconv config | head -1` does it: no traceback, and the status that shells give."""
+    command = subprocess.Popen([sys.executable, "-m", "symconv", "config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert command.stdout is not None
+    command.stdout.close()  # nobody reads, from the start
+    _, errors = command.communicate(timeout=60)
+    assert command.returncode == 141
+    assert errors == b""

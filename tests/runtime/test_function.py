@@ -13,7 +13,7 @@ import pytest
 
 import symconv as sc
 import symconv.tensor as T
-from symconv.errors import IndexRangeError, InputTypeError, ShapeError
+from symconv.errors import FunctionError, IndexRangeError, InputTypeError, ShapeError
 
 
 def f32(*values):
@@ -357,3 +357,13 @@ def test_debug_logs_to_standard_error(tmp_path):
     assert said["0"] == ""
     assert "symbolic rewrites" in said["2"]
     assert "log_one_plus" in said["2"]
+
+
+@pytest.mark.parametrize("shapes", [(), ((2,), (3,)), ([(2,)],), ((-1,),), (3,), ("ab",)])
+def test_prepare_takes_one_shape_for_each_input(shapes):
+    x = T.vector("x")
+    function = sc.compile([x], x + 1, name="plus")
+    with pytest.raises(FunctionError, match=r"plus.prepare takes one shape for each input \(x\)"):
+        function.prepare(*shapes)
+    function.prepare([np.int64(2)])
+    assert function(np.ones(2, "float32")).tolist() == [2, 2]
