@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit status."""
     try:
         return _run(arguments)
-    except BrokenPipeError:  # what is left in the buffer goes nowhere, or Python's exit would fail over it
+    except BrokenPipeError:
+        if not _output_is_closed():
+            raise  # somebody else's pipe: a script's own
+        # what is left in the buffer goes nowhere, or Python's exit would fail over it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _OUTPUT_CLOSED
 
@@ -34,6 +38,15 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _flush_output() -> None:
     if sys.stdout is not None:  # None: there is no standard output
         sys.stdout.flush()
+
+
+def _output_is_closed() -> bool:
+    """Whether nobody reads standard output any more (where the system cannot be asked, it is taken to be so)."""
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,6 +104,9 @@ def _bench(options: argparse.Namespace) -> int:
         print(bench(options.problem, options.device, options.training))
     except (UserError, BackendError) as error:
         print(error)
+        return 2
+    except MemoryError:
+        print(f"there is no memory for the tensors of {options.problem}")
         return 2
     return 0
 

@@ -78,6 +78,9 @@ def show(address: str, html: Path | None = None, svg: Path | None = None, as_tex
     from .html_export import to_html
     from .tree import debugprint
 
+    for path in (html, svg):
+        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
+            raise ArgumentError(explain_error("this is no place for a file", str(path), "name a file in a folder that is there"))
     graph = load_graph(address)
     lines = [str(to_html(graph, html))] if html is not None else []
     if svg is not None:

@@ -94,3 +94,20 @@ def test_a_closed_pipe_ends_a_command_quietly():
     _, errors = command.communicate(timeout=60)
     assert command.returncode == 141
     assert errors == b""
+
+
+def test_a_broken_pipe_of_a_script_is_its_own(tmp_path):
+    (tmp_path / "script.py").write_text("raise BrokenPipeError('mine')")
+    command = [sys.executable, "-m", "symconv", "show", f"{tmp_path / 'script.py'}:x"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "BrokenPipeError: mine" in done.stderr
+
+
+def test_no_place_and_no_memory_are_told_in_words(tmp_path, capsys):
+    (tmp_path / "script.py").write_text("import symconv.tensor as T\nx = T.vector('x') + 1")
+    for place in (tmp_path / "missing" / "page.html", tmp_path):
+        assert main(["show", f"{tmp_path / 'script.py'}:x", "--html", str(place)]) == 2
+        assert "no place for a file" in capsys.readouterr().out
+    assert main(["bench", "fprop n100000 c100000 h5000 w5000 k1 r3 s3 f32"]) == 2
+    assert "there is no memory for the tensors" in capsys.readouterr().out
