@@ -5,6 +5,7 @@ together and branch off where their readers are.
 """
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,24 +51,30 @@ def _ranks(n_boxes: int, edges: Sequence[tuple[int, int]]) -> list[int]:
         for box in generation:
             ranks[box] = rank
     light = {box for box in range(n_boxes) if not graph.pred[box] or not any(graph.pred[each] for each in graph.pred[box])}
+    last = {box: heapq.nlargest(2, ((ranks[reader], reader) for reader in graph.succ[box])) for box in range(n_boxes)}
     for box in reversed(range(n_boxes)):
         if graph.succ[box]:
-            _lower(box, ranks, graph, light)
+            _lower(box, ranks, graph, light, last)
     return ranks
 
 
-def _lower(box: int, ranks: list[int], graph: Any, light: set[int]) -> None:
+def _lower(box: int, ranks: list[int], graph: Any, light: set[int], last: dict[int, list[tuple[int, int]]]) -> None:
     """Move a box down to its first reader, or to where it would begin to stretch edges of two boxes above.
 
-    Light boxes (leaves, and what reads nothing else) that nothing else reads come along and cost nothing.
+    Light boxes (leaves, and what reads nothing else) that nothing else reads come along and cost nothing.  `last` has for each box
+    its two lowest readers, as (rank, reader): a box may have thousands.
     """
     lowest = min(ranks[reader] for reader in graph.succ[box]) - 1
-    reach = sorted(max((ranks[each] for each in graph.succ[above] if each != box), default=ranks[box])
-                   for above in graph.pred[box] if above not in light or len(graph.succ[above]) > 1)
+    reach = [next((rank for rank, reader in last[above] if reader != box), ranks[box])
+             for above in graph.pred[box] if above not in light or len(graph.succ[above]) > 1]
     if reach:
         # with one edge lengthened and its own shortened nothing is won
-        lowest = min(lowest, reach[0])
-    ranks[box] = max(ranks[box], lowest)
+        lowest = min(lowest, *reach)
+    if lowest > ranks[box]:
+        ranks[box] = lowest
+        for above in graph.pred[box]:
+            others = [each for each in last[above] if each[1] != box]
+            last[above] = heapq.nlargest(2, [*others, (lowest, box)])
 
 
 def _with_slots(ranks: list[int],

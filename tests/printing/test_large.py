@@ -11,6 +11,7 @@ from printing.graphs import chain
 from printing.test_debugprint import graph_size, ids
 
 import symconv as sc
+import symconv.tensor as T
 
 LENGTH = 20_000
 
@@ -59,3 +60,15 @@ def test_thousands_of_nodes_come_back_from_graphml():
     back = networkx.read_graphml(buffer, force_multigraph=True)
     assert dict(back.nodes(data=True)) == dict(graph.nodes(data=True))
     assert sorted(back.edges(data=True), key=str) == sorted(graph.edges(data=True), key=str)
+
+
+def test_a_long_drawing_with_a_variable_that_thousands_read(tmp_path):
+    """Half of 20,000 operations read one variable: to place each must not look at all the others."""
+    v = T.vector("v")
+    y = v
+    for number in range(LENGTH):
+        y = y + v if number % 2 else T.tanh(y)
+    start = time.process_time()
+    sc.draw(y, tmp_path / "long.svg")
+    assert time.process_time() - start < 10  # 4 seconds of a free processor; 14 where each looks at all
+    assert (tmp_path / "long.svg").read_text().count("<rect") >= LENGTH
