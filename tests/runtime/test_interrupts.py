@@ -105,7 +105,7 @@ def _only_on_devices_that_are_here(request):
             pytest.skip(" ".join(str(error).split()))
 
 
-@pytest.mark.parametrize(("device", "mode", "options"), variants())
+@pytest.mark.parametrize(("device", "mode", "options"), tuple(variants()))
 def test_state_is_never_between_two_calls(device, mode, options):
     with config.change(emulator__checked=False):
         counter = Counter(device, mode, **options)
