@@ -147,6 +147,13 @@ class Config:
             raise AttributeError(_unknown(full))
         self._values[full] = _checked(_TABLE[full], value)
 
+    def __delattr__(self, name: str) -> None:
+        """Back to what the environment says, or the default."""
+        full = self._prefix + name
+        if full not in _TABLE:
+            raise AttributeError(_unknown(full))
+        self._values.pop(full, None)
+
     def __dir__(self) -> list[str]:
         return [*sorted({name.split(".")[0] for name in _TABLE}), "change", "describe"]
 

@@ -1,0 +1,17 @@
+"""Settings that are deleted go back to the environment's value, or the default."""
+from __future__ import annotations
+
+import pytest
+
+from symconv.config import Config
+
+
+def test_deleting_a_setting_brings_back_the_environments_value_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYMCONV_DNN_ENABLED", "false")
+    config = Config()
+    config.assert_no_host_op = config.dnn.enabled = True
+    del config.assert_no_host_op, config.dnn.enabled
+    assert config.assert_no_host_op is False
+    assert config.dnn.enabled is False
+    with pytest.raises(AttributeError, match="no setting 'nothing'"):
+        del config.nothing
