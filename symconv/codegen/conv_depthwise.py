@@ -36,8 +36,15 @@ _MOST_TAPS = 49
 _TASK_PRODUCTS = 32 * 1024
 """Products that a task should have at least, while tasks are many enough."""
 
+_TASKS = 16
+"""Tasks for each thread, about: planes that lie one behind the other are read and written in one go."""
+
 _SUMS = 10
 """Sums of filter elements held in registers at once, at most: of 16 registers some hold image and response."""
+
+_BLOCK_SUMS = 4
+"""Vectors of the result that a block makes at once (twice as many where they are of several phases): their sums, a 3x3 filter and
+a vector of the image fill 16 registers."""
 
 AxisTaps = tuple[tuple[int, int], ...]
 """Along one axis (index in the weights, offset in the image read) of every tap that reaches the pixels."""
@@ -45,7 +52,7 @@ AxisTaps = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the image, so far from that of the first row; `uses`: the (row of pixels, line of taps) that read it.
+    """A line of the image, so far from that of the first row; `uses`: the (row of the block, line of taps) that read it.
 
     `fresh`: the block of rows before this one does not read it.
     """
@@ -57,7 +64,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A distance along the width, and the (phase of pixels, column of taps) that read there; `odd`: half of a pair of vectors."""
+    """A distance along the width, and the (phase of pixels, column of taps) that read there; `odd`: every second
+    element of a pair of vectors whose others are those of the column before it."""
 
     offset: int
     uses: tuple[tuple[int, int], ...]
@@ -66,12 +74,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TapPlan:
-    """What the C is written from; `lines` has one entry for each phase of rows (FPROP: one; DGRAD: the stride)."""
+    """What the C is written from.
+
+    A block is of `rows` rows of each phase: rows * spread[0] lines of the result, one behind the other.
+    """
 
     step: tuple[int, int]
     spread: tuple[int, int]
     rows: int
-    lines: tuple[tuple[Line, ...], ...]
+    lines: tuple[Line, ...]
     columns: tuple[Column, ...]
     width: int
     taps: int
@@ -79,7 +90,7 @@ class TapPlan:
     @property
     def row_range(self) -> tuple[int, int]:
         """The least and the greatest distance of a line (of one row of pixels)."""
-        offsets = [line.offset for lines in self.lines for line in lines if any(row == 0 for row, _ in line.uses)]
+        offsets = [line.offset for line in self.lines if any(row == 0 for row, _ in line.uses)]
         return min(offsets, default=0), max(offsets, default=0)
 
     @property
@@ -117,7 +128,7 @@ class ConvDepthwise(PixelConvolution):
         return _estimate(problem, target, 0.35)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
-        """The kernel; its workspace holds the masks of the vectors at the edges."""
+        """The kernel; its workspace holds the masks of the vectors at the edges, a line of zeros, and lines for each thread."""
         conv, geometry, tile = conv_parts(problem, target)
         plan = plan_taps(geometry, conv.kind)
         name = conv_name(problem, f"depthwise_{_suffix(geometry, tile)}")
@@ -125,8 +136,11 @@ class ConvDepthwise(PixelConvolution):
                              quick_order=dict(tile.shuffles)["QUICK_ORDER"], by_places=not _by_channel(problem))
         vectors = plan_vectors(geometry, plan, tile)
         parts, together = _cut(geometry, plan, target)
-        numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, together)
-        return conv_kernel(problem, name, source, numbers, _mask_bytes(plan, vectors, tile))
+        masks = _mask_bytes(plan, vectors, tile)
+        sizes = _sizes(geometry, vectors, conv.flops, target)
+        numbers = (*sizes, parts, together, masks // tile.itemsize)
+        spare = 1 + sizes[-1] * len(plan.lines) * geometry.channels
+        return conv_kernel(problem, name, source, numbers, masks + spare * _room(plan, vectors, tile) * tile.itemsize)
 
 
 class ConvWgradDepthwise(FilterGradient):
@@ -148,7 +162,7 @@ class ConvWgradDepthwise(FilterGradient):
         plan = plan_taps(geometry, conv.kind)
         name = conv_name(problem, f"depthwise_{_suffix(geometry, tile)}")
         source = conv_source("conv_depthwise_wgrad.c.j2", name, problem, tile, plan=plan, groups=plan_sums(plan),
-                             quick_order=dict(tile.shuffles)["QUICK_ORDER"], single=plan_lines(geometry, conv.kind, 1)[0])
+                             quick_order=dict(tile.shuffles)["QUICK_ORDER"], single=plan_lines(geometry, conv.kind, 1))
         vectors = plan_vectors(geometry, plan, tile, exact=True)
         filters = geometry.groups * geometry.rows
         parts = max(1, min(geometry.outside[1], -(-16 // max(1, filters * geometry.batch))))
@@ -164,28 +178,28 @@ def plan_taps(geometry: Geometry, kind: Kind) -> TapPlan:
     forward = kind is not Kind.DGRAD
     step = (geometry.stride[1], geometry.stride[2]) if forward else (1, 1)
     spread = (1, 1) if forward else (geometry.stride[1], geometry.stride[2])
-    rows = 1 if geometry.kernel[1] == 1 else 4 if max(geometry.stride) == 1 or kind is Kind.FPROP else 2
+    phases = spread[0] * spread[1]
+    rows = 1 if geometry.kernel[1] == 1 else max(1, _BLOCK_SUMS * min(2, phases) // phases)
     uses: dict[int, list[tuple[int, int]]] = {}
     for phase, taps in enumerate(axis_taps(geometry, kind, 2)):
         for index, offset in taps:
             uses.setdefault(offset, []).append((phase, index))
-    first = min(uses, default=0)
-    columns = tuple(Column(offset, tuple(uses[offset]), step[1] == 2 and (offset - first) % 2 == 1) for offset in sorted(uses))
+    columns = tuple(Column(offset, tuple(uses[offset]), step[1] == 2 and offset % 2 == 1 and offset - 1 in uses)
+                    for offset in sorted(uses))
     return TapPlan(step, spread, rows, plan_lines(geometry, kind, rows), columns, geometry.kernel[2], geometry.taps)
 
 
-def plan_lines(geometry: Geometry, kind: Kind, rows: int) -> tuple[tuple[Line, ...], ...]:
-    """For each phase of rows the lines of the image that a block of `rows` rows reads."""
+def plan_lines(geometry: Geometry, kind: Kind, rows: int) -> tuple[Line, ...]:
+    """The lines of the image that a block of `rows` rows of each phase reads."""
     step = 1 if kind is Kind.DGRAD else geometry.stride[1]
-    planned = []
-    for taps in axis_taps(geometry, kind, 1):
-        uses: dict[int, list[tuple[int, int]]] = {}
-        for row in range(rows):
+    uses: dict[int, list[tuple[int, int]]] = {}
+    phases = axis_taps(geometry, kind, 1)
+    for row in range(rows):
+        for phase, taps in enumerate(phases):
             for index, offset in taps:
-                uses.setdefault(row * step + offset, []).append((row, index))
-        known = max(uses, default=0) - rows * step
-        planned.append(tuple(Line(offset, tuple(uses[offset]), offset > known) for offset in sorted(uses)))
-    return tuple(planned)
+                uses.setdefault(row * step + offset, []).append((row * len(phases) + phase, index))
+    known = max(uses, default=0) - rows * step
+    return tuple(Line(offset, tuple(uses[offset]), offset > known) for offset in sorted(uses))
 
 
 def axis_taps(geometry: Geometry, kind: Kind, axis: int) -> tuple[AxisTaps, ...]:
@@ -201,7 +215,7 @@ def axis_taps(geometry: Geometry, kind: Kind, axis: int) -> tuple[AxisTaps, ...]
 def plan_sums(plan: TapPlan) -> tuple[tuple[tuple[int, int], ...], ...]:
     """The taps (line, column) in groups whose sums stay in registers, nearly equal."""
     columns = [index for column in plan.columns for _, index in column.uses]
-    lines = sorted({index for line in plan.lines[0] for _, index in line.uses})
+    lines = sorted({index for line in plan.lines for _, index in line.uses})
     if len(columns) > _SUMS:
         parts = -(-len(columns) // _SUMS)
         cuts = [len(columns) * part // parts for part in range(parts + 1)]
@@ -278,6 +292,17 @@ def _mask_bytes(plan: TapPlan, vectors: Vectors, tile: GemmTile, extra: int = 0)
     return align((vectors.edges + 1) * (len(plan.columns) + extra) * tile.vector_bytes)
 
 
+def _room(plan: TapPlan, vectors: Vectors, tile: GemmTile) -> int:
+    """Elements from the first to the last that the vectors of a row read of a line."""
+    step, (least, greatest) = plan.step[1], plan.column_range
+    return max(0, vectors.count - tile.lanes) * step + greatest - least + _reach(step, tile.lanes)
+
+
+def _reach(step: int, lanes: int) -> int:
+    """Elements that are read to make a vector of every `step`-th: pairs of vectors for a step of 2."""
+    return step * lanes if step <= 2 else step * (lanes - 1) + 1
+
+
 def _cut(geometry: Geometry, plan: TapPlan, target: Target) -> tuple[int, int]:
     """Into how many parts the rows of a plane are cut, and how many parts are one task."""
     planes, rows = geometry.batch * geometry.groups * geometry.rows, -(-geometry.outside[1] // plan.spread[0])
@@ -285,7 +310,8 @@ def _cut(geometry: Geometry, plan: TapPlan, target: Target) -> tuple[int, int]:
     parts = 1
     while planes * parts < 8 * target.threads and rows // parts > 2 * plan.rows and products // parts > _TASK_PRODUCTS:
         parts *= 2
-    return parts, max(1, min(planes * parts // (8 * target.threads), _TASK_PRODUCTS // max(1, products // parts)))
+    small = min(planes * parts // (8 * target.threads), _TASK_PRODUCTS // max(1, products // parts))
+    return parts, max(1, small, planes * parts // (_TASKS * target.threads))
 
 
 DEPTHWISE: tuple[Implementation, ...] = (ConvDepthwise(), ConvWgradDepthwise())

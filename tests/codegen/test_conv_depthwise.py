@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,6 +105,44 @@ def test_what_is_not_a_number_stays_where_the_taps_reach(kind: str) -> None:
     wanted, _ = expected(conv, x, w, y)
     (found,) = run_kernel(_implementation(conv.kind), op, *inputs, threads=1)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+
+
+_AT_THE_EDGE_OF_MEMORY = """
+import ctypes, mmap
+import numpy as np
+from conv_oracle import TOLERANCE, expected, op_and_inputs, operands
+from kernel_runner import run_kernel
+from symconv.ops.conv_problem import ConvProblem
+from test_conv_depthwise import PROBLEMS, _implementation
+
+def at_the_edge(array, behind):
+    size = max(1, -(-array.nbytes // mmap.PAGESIZE)) * mmap.PAGESIZE
+    area = np.frombuffer(mmap.mmap(-1, size + 2 * mmap.PAGESIZE), np.uint8)
+    for start in (0, size + mmap.PAGESIZE):  # pages that must not be touched
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(area.ctypes.data + start), mmap.PAGESIZE, 0) == 0
+    start = mmap.PAGESIZE + (size - array.nbytes if behind else 0)
+    placed = area[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    placed[...] = array
+    return placed
+
+for kind in ("fprop", "dgrad", "wgrad"):
+    for sizes in PROBLEMS:
+        conv = ConvProblem.parse(f"{kind} {sizes.strip()} f32")
+        x, w, y = operands(conv)
+        wanted, magnitude = expected(conv, x, w, y)
+        for behind in (False, True):
+            op, inputs = op_and_inputs(conv, *(at_the_edge(array, behind) for array in (x, w, y)))
+            (found,) = run_kernel(_implementation(conv.kind), op, *inputs, threads=1)
+            assert (np.abs(found - wanted) <= TOLERANCE[conv.dtype] * magnitude).all(), conv
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are protected by Linux's mprotect")
+def test_nothing_beside_the_arrays_is_read() -> None:
+    places = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    done = subprocess.run([sys.executable, "-c", f"import sys; sys.path[:0] = {places}\n{_AT_THE_EDGE_OF_MEMORY}"], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("text", "reason"), [
