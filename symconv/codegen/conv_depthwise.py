@@ -1,7 +1,7 @@
 """Depthwise convolution (one input channel in a group) in one and two dimensions: lanes along the width, images read in place.
 
-Nothing is copied: vectors are loaded from the image where the taps want them; those that reach into the padding are masked.  An
-element is loaded once for all rows of a block and all taps that use it.  The taps are written out in the C, so a source is for
+Vectors are loaded from the image where the taps want them; those that reach into the padding are masked, and only lines beside
+which there is no memory to read are copied.  An element is loaded once for all rows of a block and all taps that use it.  The taps are written out in the C, so a source is for
 one kernel, stride, dilation and padding; batch, channels and sizes are run-time numbers.
 """
 from __future__ import annotations
@@ -88,12 +88,6 @@ class TapPlan:
     taps: int
 
     @property
-    def row_range(self) -> tuple[int, int]:
-        """The least and the greatest distance of a line (of one row of pixels)."""
-        offsets = [line.offset for line in self.lines if any(row == 0 for row, _ in line.uses)]
-        return min(offsets, default=0), max(offsets, default=0)
-
-    @property
     def column_range(self) -> tuple[int, int]:
         """The least and the greatest distance along the width."""
         return self.columns[0].offset if self.columns else 0, self.columns[-1].offset if self.columns else 0
@@ -157,20 +151,22 @@ class ConvWgradDepthwise(FilterGradient):
         return _estimate(problem, target, 0.32)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
-        """The kernel; its workspace holds masks, then the sums of every slice."""
+        """The kernel; its workspace holds masks, the sums of every slice, a line of zeros, and lines for each thread."""
         conv, geometry, tile = conv_parts(problem, target)
         plan = plan_taps(geometry, conv.kind)
         name = conv_name(problem, f"depthwise_{_suffix(geometry, tile)}")
         source = conv_source("conv_depthwise_wgrad.c.j2", name, problem, tile, plan=plan, groups=plan_sums(plan),
-                             quick_order=dict(tile.shuffles)["QUICK_ORDER"], single=plan_lines(geometry, conv.kind, 1))
+                             quick_order=dict(tile.shuffles)["QUICK_ORDER"])
         vectors = plan_vectors(geometry, plan, tile, exact=True)
         filters = geometry.groups * geometry.rows
         parts = max(1, min(geometry.outside[1], -(-16 // max(1, filters * geometry.batch))))
         slices = max(1, min(geometry.batch * parts, -(-16 // max(1, filters))))
         masks = _mask_bytes(plan, vectors, tile, extra=1)
-        numbers = (*_sizes(geometry, vectors, conv.flops, target), parts, slices, masks // tile.itemsize)
-        workspace = masks + slices * filters * plan.taps * tile.itemsize
-        return conv_kernel(problem, name, source, numbers, workspace)
+        sizes = _sizes(geometry, vectors, conv.flops, target)
+        sums = masks + align(slices * filters * plan.taps * tile.itemsize)
+        numbers = (*sizes, parts, slices, masks // tile.itemsize, sums // tile.itemsize)
+        spare = (1 + sizes[-1] * len(plan.lines)) * _room(plan, vectors, tile)
+        return conv_kernel(problem, name, source, numbers, sums + spare * tile.itemsize)
 
 
 def plan_taps(geometry: Geometry, kind: Kind) -> TapPlan:
