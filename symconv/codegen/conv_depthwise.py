@@ -1,8 +1,9 @@
 """Depthwise convolution (one input channel in a group) in one and two dimensions: lanes along the width, images read in place.
 
 Vectors are loaded from the image where the taps want them; those that reach into the padding are masked, and only lines beside
-which there is no memory to read are copied.  An element is loaded once for all rows of a block and all taps that use it.  The taps are written out in the C, so a source is for
-one kernel, stride, dilation and padding; batch, channels and sizes are run-time numbers.
+which there is no memory to read are copied.  An element is loaded once for all rows of a block and all taps that use it.  The
+taps are written out in the C, so a source is for one kernel, stride, dilation and padding; batch, channels and sizes are run-time
+numbers.
 """
 from __future__ import annotations
 
