@@ -43,6 +43,9 @@ _TASKS = 16
 _SUMS = 10
 """Sums of filter elements held in registers at once, at most: of 16 registers some hold image and response."""
 
+_KEPT_SUMS = 288
+"""Sums of filter elements that a task keeps in the first cache, as vectors: those of 32 filters of 3x3."""
+
 _BLOCK_SUMS = 4
 """Vectors of the result that a block makes at once (twice as many where they are of several phases): their sums, a 3x3 filter and
 a vector of the image fill 16 registers."""
@@ -156,7 +159,9 @@ class ConvWgradDepthwise(FilterGradient):
         conv, geometry, tile = conv_parts(problem, target)
         plan = plan_taps(geometry, conv.kind)
         name = conv_name(problem, f"depthwise_{_suffix(geometry, tile)}")
+        most_together = max(1, _KEPT_SUMS // plan.taps)
         source = conv_source("conv_depthwise_wgrad.c.j2", name, problem, tile, plan=plan, groups=plan_sums(plan),
+                             most_together=most_together,
                              quick_order=dict(tile.shuffles)["QUICK_ORDER"])
         vectors = plan_vectors(geometry, plan, tile, exact=True)
         filters = geometry.groups * geometry.rows
@@ -165,7 +170,8 @@ class ConvWgradDepthwise(FilterGradient):
         masks = _mask_bytes(plan, vectors, tile, extra=1)
         sizes = _sizes(geometry, vectors, conv.flops, target)
         sums = masks + align(slices * filters * plan.taps * tile.itemsize)
-        numbers = (*sizes, parts, slices, masks // tile.itemsize, sums // tile.itemsize)
+        together = max(1, min(most_together, filters * slices // (_TASKS * target.threads)))
+        numbers = (*sizes, parts, slices, together, masks // tile.itemsize, sums // tile.itemsize)
         spare = (1 + sizes[-1] * len(plan.lines)) * _room(plan, vectors, tile)
         return conv_kernel(problem, name, source, numbers, sums + spare * tile.itemsize)
 
