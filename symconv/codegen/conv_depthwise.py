@@ -56,14 +56,10 @@ AxisTaps = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the image, so far from that of the first row; `uses`: the (row of the block, line of taps) that read it.
-
-    `fresh`: the block of rows before this one does not read it.
-    """
+    """A line of the image, so far from that of the first row; `uses`: the (row of the block, line of taps) that read it."""
 
     offset: int
     uses: tuple[tuple[int, int], ...]
-    fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +197,7 @@ def plan_lines(geometry: Geometry, kind: Kind, rows: int) -> tuple[Line, ...]:
         for phase, taps in enumerate(phases):
             for index, offset in taps:
                 uses.setdefault(row * step + offset, []).append((row * len(phases) + phase, index))
-    known = max(uses, default=0) - rows * step
-    return tuple(Line(offset, tuple(uses[offset]), offset > known) for offset in sorted(uses))
+    return tuple(Line(offset, tuple(uses[offset])) for offset in sorted(uses))
 
 
 def axis_taps(geometry: Geometry, kind: Kind, axis: int) -> tuple[AxisTaps, ...]:
