@@ -1,9 +1,13 @@
 """Options and fixtures of the whole test suite."""
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # beside other processes kernels use two threads, however many processors there are
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 from symconv.config import config
 from symconv.errors import BackendError

@@ -50,7 +50,7 @@ def test_the_programs_run(tmp_path: Path) -> None:
 def test_the_commands() -> None:
     (commands,) = (block for block in blocks(README, "") if "pip install" in block)
     assert commands.splitlines() == ["python -m pip install . && python -m symconv demo",
-                                     "python -m pip install '.[test]' && python -m pytest"]
+                                     "python -m pip install '.[test]' && python -m pytest -n logical"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
     assert "test" in project["optional-dependencies"]
