@@ -15,3 +15,11 @@ def test_deleting_a_setting_brings_back_the_environments_value_or_the_default(mo
     assert config.dnn.enabled is False
     with pytest.raises(AttributeError, match="no setting 'nothing'"):
         del config.nothing
+
+
+def test_deleting_a_groups_setting_leaves_the_one_of_the_same_name_outside() -> None:
+    config = Config()
+    default = config.dnn.workspace_bytes
+    config.workspace_bytes, config.dnn.workspace_bytes = 5, 7
+    del config.dnn.workspace_bytes
+    assert (config.workspace_bytes, config.dnn.workspace_bytes) == (5, default)

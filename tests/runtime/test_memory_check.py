@@ -100,6 +100,85 @@ def test_an_unwritten_value_is_found() -> None:
         sc.check_memory(function)
 
 
+def products() -> sc.Function:
+    """Two products in the arena, a third of both as the result."""
+    x = T.matrix("x", shape=(8, 8))
+    return sc.compile([x], T.dot(T.dot(x, x), T.dot(x, x.T)))
+
+
+def test_values_that_share_one_byte_are_found() -> None:
+    function = products()
+    steps = function.kept[0].program.steps
+    first, second = (steps[number].writes[0].storage for number in (0, 1))
+    for step in steps:  # their workspaces lie elsewhere, as long as these move
+        step.workspace = None
+    second.offset = first.offset + first.nbytes
+    sc.check_memory(function)
+    second.offset -= 1
+    with pytest.raises(InternalError, match=f"would read {first}, but step 1 "):
+        sc.check_memory(function)
+    first.offset, second.offset = second.offset + second.nbytes - 1, second.offset
+    with pytest.raises(InternalError, match=f"would read {first}, but step 1 "):
+        sc.check_memory(function)
+
+
+def test_a_result_that_a_later_step_writes_over_is_found() -> None:
+    x = T.matrix("x", shape=(8, 8))
+    function = sc.compile([x], [T.dot(x, x), T.dot(x, x.T)])
+    steps = function.kept[0].program.steps
+    first, second = (step.writes[0].storage for step in steps)
+    sc.check_memory(function)
+    second.alias = first
+    with pytest.raises(InternalError, match=f"the end of the call would read {first}, but step 1 "):
+        sc.check_memory(function)
+
+
+def test_a_constant_that_is_written_over_is_found() -> None:
+    x = T.matrix("x", shape=(8, 8))
+    function = sc.compile([x], T.dot(T.dot(x, np.full((8, 8), 2, "float32")), x))
+    program = function.kept[0].program
+    ((constant, _),) = program.schedule.constants
+    sc.check_memory(function)
+    program.steps[1].writes[0].storage.alias = constant  # read for the last time by the step before
+    with pytest.raises(InternalError, match=f"step 1 writes over {constant}|would read|over its own input"):
+        sc.check_memory(function)
+
+
+def test_a_value_of_the_call_before_is_not_there_any_more() -> None:
+    """What is prepared in the first call must be kept: where it lies in the arena, the second call would find another's bytes."""
+    x, w = T.matrix("x", shape=(8, 8)), sc.shared(np.ones((8, 8), "float32"), name="w")
+    function = sc.compile([x], T.dot(T.exp(w), x))
+    function(np.ones((8, 8), "float32"))
+    program = function.kept[0].program
+    assert program.n_prepared
+    sc.check_memory(function)
+    kept = program.steps[0].writes[0].storage
+    assert kept.kind == "kept"
+    kept.kind, kept.offset = "temporary", 1 << 20  # where nothing else is
+    with pytest.raises(InternalError, match=f"would read {kept}, but nothing has written it"):
+        sc.check_memory(function)
+
+
+def test_only_the_input_that_a_kernel_may_share_is_written_in_place() -> None:
+    """The kernel allows its first input; the planner has taken the second."""
+    function = products()
+    steps = function.kept[0].program.steps
+    first, second = (place.storage for place in steps[2].reads)
+    steps[2].kernel = replace(steps[2].kernel, in_place=((0, 0),))
+    for step in steps:
+        step.workspace = None
+    steps[2].writes[0].storage.alias = first
+    steps[2].in_place.append(0)
+    sc.check_memory(function)
+    steps[2].writes[0].storage.alias = second
+    with pytest.raises(InternalError, match=f"over its own input {second}"):
+        sc.check_memory(function)
+    steps[2].writes[0].storage.alias = first
+    steps[2].in_place.clear()  # allowed, but not what was planned
+    with pytest.raises(InternalError, match=f"over its own input {first}"):
+        sc.check_memory(function)
+
+
 def test_without_a_program_it_says_so() -> None:
     x = T.vector("x")
     function = sc.compile([x], x + 1)
