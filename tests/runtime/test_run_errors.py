@@ -85,8 +85,22 @@ def test_long_messages_are_cut_in_the_middle():
     assert len(text.split("\n")) == MOST_LINES
     assert text.startswith("0\n1\n")
     assert text.endswith("\n498\n499")
-    assert "lines left out" in text
+    kept = [line for line in text.split("\n") if line.isdigit()]
+    assert f"… {500 - len(kept)} lines left out" in text
     assert limited("short") == "short"
+    assert limited("\n" * (MOST_LINES - 1)) == "\n" * (MOST_LINES - 1)
+    with sc.config.change(exception_verbosity="high"):
+        assert limited("\n" * 399) == "\n" * 399
+
+
+def test_names_of_inputs_are_shown_on_one_line_and_cut():
+    table, rows = T.matrix("long" * 30, "float64"), T.lvector("rows\tand\nmore")
+    function = sc.compile([table, rows], T.exp(table[rows]), mode="reference")
+    with pytest.raises(IndexRangeError) as caught:
+        function(np.zeros((4, 3)), np.array([9]))
+    text = str(caught.value)
+    assert f"    i0 {('long' * 30)[:59]}…: float64" in text
+    assert r"    i1 rows\tand\nmore: int64" in text
 
 
 def test_a_deep_expression_stays_short():
