@@ -55,18 +55,26 @@ class ConvScatter(PixelConvolution):
         return reason
 
     def estimate(self, problem: Problem, target: Target) -> float:
-        """A share of the peak, less with few filters and rows that fill their vectors badly; the filters read for every block."""
+        """A share of the peak, less with few filters or channels at once and rows that fill their vectors badly.
+
+        The filters are read for every block of the response, the response for every block of channels: large images leave room
+        for one channel at a time.
+        """
         _, geometry, tile = conv_parts(problem, target)
         threads = max(1, target.threads)
         vectors = geometry.inside[0] * geometry.inside[1] * -(-geometry.inside[2] // tile.lanes)
         filters = geometry.groups * geometry.rows * geometry.channels * geometry.taps
         flops = 2 * geometry.batch * filters * vectors * tile.lanes
-        height = geometry.rows / max(1, -(-geometry.rows // tile.rows))
+        tasks = max(1, -(-geometry.rows // _channels_of_task(geometry, tile, target)))
+        together = -(-geometry.rows // tasks)
+        height = together / max(1, -(-together // tile.rows))
         share = _SHARE * min(1.0, height / 5) * geometry.channels / (geometry.channels + 6)
         blocks = -(-vectors // _spots_at_once(geometry, tile))
         read = geometry.batch * filters * max(0, blocks - 1) * tile.itemsize
         moved = 2 * geometry.batch * geometry.groups * geometry.rows * _plane(geometry, tile) * tile.itemsize
-        seconds = compute_seconds(flops, tile.dtype, target, max(share, 0.01))
+        response = geometry.groups * geometry.channels * math.prod(geometry.inside) * tile.itemsize
+        again = target.copy_seconds(geometry.batch * response * (tasks - 1) / 2, working_set=response)
+        seconds = again + compute_seconds(flops, tile.dtype, target, max(share, 0.01))
         return START_SECONDS + seconds + target.copy_seconds(read / 2 + moved) + turning_seconds(geometry) / threads
 
     def build(self, problem: Problem, target: Target) -> Kernel:
@@ -107,7 +115,7 @@ def _copied_lines(geometry: Geometry, tile: GemmTile) -> int:
 
 def _channels_of_task(geometry: Geometry, tile: GemmTile, target: Target) -> int:
     """Channels whose padded images fit the second cache together, fewer where tasks would be too few."""
-    block = max(1, min(geometry.rows, _IMAGE_BYTES // (_plane(geometry, tile) * tile.itemsize)))
+    block = max(1, min(geometry.rows, _IMAGE_BYTES // max(1, _plane(geometry, tile) * tile.itemsize)))
     while block > tile.rows and geometry.batch * geometry.groups * -(-geometry.rows // block) < 4 * target.threads:
         block = (block + 1) // 2
     return block

@@ -76,9 +76,26 @@ def test_refusals_say_why(text: str, reason: str) -> None:
     assert reason in (ConvScatter().refuse(make_problem(op, *inputs), Target()) or "")
 
 
-def test_it_is_chosen_for_lenet() -> None:
-    conv = ConvProblem.parse("dgrad n128 c20 h12 w12 k50 r5 s5 f32")
-    op, inputs = op_and_inputs(conv, *operands(conv))
-    problem, target = make_problem(op, *inputs), Target()
+def _chosen(text: str) -> str:
+    op, inputs = op_and_inputs(ConvProblem.parse(text), *operands(ConvProblem.parse(text)))
+    problem, target = make_problem(op, *inputs), Target(threads=2)
     asked = [each for each in CONV_IMPLEMENTATIONS if each.serves(op) and each.refuse(problem, target) is None]
-    assert min(asked, key=lambda each: each.estimate(problem, target)).name == "conv_scatter"
+    return min(asked, key=lambda each: each.estimate(problem, target)).name
+
+
+def test_it_is_chosen_for_lenet() -> None:
+    assert _chosen("dgrad n128 c20 h12 w12 k50 r5 s5 f32") == "conv_scatter"
+
+
+def test_it_is_left_where_large_images_leave_room_for_one_channel_at_a_time() -> None:
+    assert _chosen("dgrad n8 c16 h112 w112 k96 r1 s1 f32") != "conv_scatter"
+    assert _chosen("dgrad n1 c16 h112 w112 k16 r1 s1 f32") != "conv_scatter"
+
+
+def test_the_response_read_again_counts() -> None:
+    def seconds(text: str) -> float:
+        op, inputs = op_and_inputs(ConvProblem.parse(text), *operands(ConvProblem.parse(text)))
+        return ConvScatter().estimate(make_problem(op, *inputs), Target(threads=2))
+
+    alone, eight = (seconds(f"dgrad n8 c{channels} h112 w112 k96 r1 s1 f32") for channels in (1, 8))
+    assert eight > 7 * alone  # a channel fills a task, so that each costs as much as one alone
