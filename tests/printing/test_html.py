@@ -160,9 +160,29 @@ def test_steps_memory_and_sources_are_those_of_the_program():
     assert [(slot["offset"], slot["bytes"], slot["first"], slot["last"]) for slot in data["memory"]["slots"]] == [
         (slot.offset, slot.nbytes, slot.first, slot.last) for slot in program.memory.slots]
     assert all(slot["contents"] for slot in data["memory"]["slots"])
+    assert [step["bytes"] for step in data["steps"]] == [
+        sum(place.operand.nbytes for place in (*step.reads, *step.writes)) for step in program.steps]
+    assert [data["records"][step["node"]]["step"] for step in data["steps"]] == list(range(len(program.steps)))
     convolution = next(step for step in data["steps"] if "problem" in step)
     assert sum(candidate["chosen"] for candidate in convolution["candidates"]) == 1
     assert any(candidate["refusal"] for candidate in convolution["candidates"])
+
+
+def test_the_program_of_the_last_call_is_shown():
+    x = T.vector("x", "float32")
+    function = sc.compile([x], T.exp(x))
+    for size in (2, 5):
+        function(np.ones(size, "float32"))
+        (step,) = Page(to_html(function)).data["steps"]
+        assert (step["reads"], step["writes"]) == ([f"float32[{size}]"],) * 2
+
+
+def test_a_line_of_the_user_is_told_once():
+    result = T.vector("x", "float32")
+    for _ in range(3):
+        result = T.exp(result)
+    data = Page(to_html(result)).data
+    assert len(data["places"]) == len({(place["file"], place["line"]) for place in data["places"]})
 
 
 def test_times_are_there_after_profiled_calls():

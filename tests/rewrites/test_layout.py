@@ -78,9 +78,15 @@ def _gate(x: Variable) -> Variable:
     return _conv(h * gate * T.exp(-h[:1, :1] * h[:1, :1]), 8)
 
 
+def _rows_and_columns(x: Variable) -> Variable:
+    h = nnet.relu(_conv(x, 16))
+    return _conv(h, 16).sum(axis=2) + h.max(axis=(0, 1, 3))[0]
+
+
 GRAPHS: list[tuple[Callable[[Variable], Variable], tuple[int, ...]]] = [
     (_residual, (2, 3, 13, 14)), (_several_readers, (2, 3, 9, 9)), (_reductions, (2, 3, 8, 9)), (_odd_channels, (2, 8, 7, 7)),
-    (_pools, (2, 3, 15, 13)), (_gate, (2, 16, 8, 8)), (lambda x: nnet.relu(_conv(x, 16)).sum(axis=2), (2, 3, 40))]
+    (_pools, (2, 3, 15, 13)), (_gate, (2, 16, 8, 8)), (_rows_and_columns, (2, 3, 9, 7)),
+    (lambda x: nnet.relu(_conv(x, 16)).sum(axis=2), (2, 3, 40))]
 
 
 @pytest.mark.parametrize(("build", "shape"), GRAPHS)
@@ -105,6 +111,17 @@ def _rewritten(build: Callable[[Variable], Variable], shape: tuple[int, ...], es
     x = Variable(T.tensor("x", "float32", shape).type)
     return rewrite_bound(capture([x], [build(x)]), Target(vector_bytes=32, estimate=estimate, refuse_epilogue=lambda *_: None),
                          exclude=exclude)
+
+
+def test_what_lies_in_blocks_tells_of_the_users_lines() -> None:
+    x = Variable(T.tensor("x", "float32", (2, 3, 13, 14)).type)
+    graph = capture([x], [_residual(x)])
+    lines = {line for node in graph.nodes for line in node.source}
+    with config.change(layout="always"):
+        rewritten, _ = rewrite_bound(graph, Target(vector_bytes=32, estimate=lambda *_: 1.0e-6, refuse_epilogue=lambda *_: None))
+    assert any(isinstance(node.op, Conv) and node.op.layout is not None for node in rewritten.nodes)
+    for node in rewritten.nodes:
+        assert set(node.source) <= lines, node.op
 
 
 def _faster_in_blocks(op: Any, *_: Any) -> float:

@@ -59,6 +59,8 @@ def test_what_is_read_elsewhere_or_overlaps_stays() -> None:
     y = nnet.conv_fprop(x, w)
     loss = (nnet.max_pool_2d(y, 2) ** 2).sum()
     assert not any(name.startswith("PooledConv") for name in ops(bound(given, sc.grad(loss, [x, w, y]), EAGER)[0]))
+    *both, inner = sc.grad(loss, [x, w, y])  # read by the two convolutions, and by an exponential that wants the zeros
+    assert not any(name.startswith("PooledConv") for name in ops(bound(given, [*both, T.exp(inner)], EAGER)[0]))
 
 
 def test_it_is_done_where_it_pays_only() -> None:

@@ -14,6 +14,7 @@ import symconv as sc
 import symconv.tensor as T
 from symconv.codegen.cuda.cubin import read_resources
 from symconv.codegen.cuda.kernel import CudaKernel
+from symconv.codegen.cuda.nvrtc import compile_kernel
 from symconv.codegen.cuda.nvrtc_library import find_nvrtc
 from symconv.codegen.cudnn.devices import known_device
 from symconv.codegen.cudnn.library import why_not_deviceless
@@ -191,6 +192,22 @@ def test_static_shapes_are_made_at_once():
     function = sc.compile([x], T.exp(x), device="cuda", target="A100")
     assert len(function.machine_code().cubins) == 1
     assert function.machine_code().architecture == 80
+    (source,), (cubin,) = function.sources().values(), function.machine_code().cubins.values()
+    assert cubin == compile_kernel(source, 80)
+    assert cubin != compile_kernel(source, 90)
+
+
+@needs_nvrtc
+def test_the_code_of_all_programs_is_there():
+    x = T.matrix("x", dtype="float32")
+    function = sc.compile([x], x.sum(axis=0), device="cuda", target="A100")
+    shapes = (3, 4), (50_000, 3)  # summed by kernels of their own
+    for shape in shapes:
+        function.prepare(shape)
+    keys = [set(program.code.cubins) for program in function.programs]
+    assert len(keys) == len(shapes)
+    assert keys[0] != keys[1]
+    assert set(function.machine_code().cubins) == keys[0] | keys[1]
 
 
 def test_a_target_is_for_cuda_and_must_be_known():
