@@ -200,7 +200,7 @@ def test_static_shapes_are_made_at_once():
 @needs_nvrtc
 def test_the_code_of_all_programs_is_there():
     x = T.matrix("x", dtype="float32")
-    function = sc.compile([x], x.sum(axis=0), device="cuda", target="A100")
+    function = sc.compile([x], x.sum(axis=0), device="cuda", target="H200")
     shapes = (3, 4), (50_000, 3)  # summed by kernels of their own
     for shape in shapes:
         function.prepare(shape)
@@ -208,6 +208,7 @@ def test_the_code_of_all_programs_is_there():
     assert len(keys) == len(shapes)
     assert keys[0] != keys[1]
     assert set(function.machine_code().cubins) == keys[0] | keys[1]
+    assert list(function.machine_code().cubins.values()) == [compile_kernel(each, 90) for each in function.sources().values()]
 
 
 def test_a_target_is_for_cuda_and_must_be_known():
