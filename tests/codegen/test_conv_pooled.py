@@ -27,6 +27,8 @@ PROBLEMS = [
     ("n5 c20 h12 w12 k50 r5 s5 f32", (2, 2)),       # LeNet's second layer
     ("n11 c1 h28 w28 k20 r5 s5 f32", (2, 2)),       # and its first
     ("n3 c3 h17 w13 k7 r3 s4 p1x2:0 f32", (2, 3)),  # windows that leave a border over, paddings that differ
+    ("n2 c3 h9 w12 k7 r3 s3 p2:0x0 f32", (2, 2)),   # padding above only
+    ("n2 c3 h10 w8 k7 r3 s3 p0x1:2 f32", (2, 2)),   # padding at the sides only
     ("n2 c8 h20 w21 k5 r3 s3 u2x3 p1 f32", (2, 2)),
     ("n2 c33 h9 w8 k3 r4 s2 flip f32", (3, 2)),
     ("n1 c4 h7 w7 k1 r7 s7 p3 f64", (7, 1)),
