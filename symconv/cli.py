@@ -49,11 +49,18 @@ def _output_is_closed() -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, this is {number}")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("symconv", description="a symbolic expression compiler with convolution at its centre")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     demo = commands.add_parser("demo", help="train a small convolutional net on handwritten digits")
-    demo.add_argument("--epochs", type=int, default=15, help="times that every digit is seen (default 15)")
+    demo.add_argument("--epochs", type=_at_least_one, default=15, help="times that every digit is seen (default 15)")
     demo.add_argument("--seed", type=int, default=0, help="seed of the weights and of the order (default 0)")
     demo.add_argument("--output", type=Path, default=Path("."), help="folder of the two pictures (default: here)")
     demo.add_argument("--require", type=float, default=0.0, metavar="PERCENT",
@@ -68,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     cache.set_defaults(run=_cache)
     bisect = commands.add_parser("bisect", help="find the rewrite that makes a script fail (an assert, say)")
     bisect.add_argument("script", help="a Python script that exits with a status other than 0 when its answer is wrong")
-    bisect.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    bisect.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given").required = False
     bisect.set_defaults(run=_bisect)
     bench = commands.add_parser("bench", help="time every implementation of one convolution")
     bench.add_argument("problem", help='as explain() prints it: "fprop n8 c64 h56 w56 k64 r3 s3 p1 f32 +bias+relu"')

@@ -202,11 +202,15 @@ def _sorted_words(text: str, words: Sequence[str]) -> dict[str, str]:
 
 def _from_words(text: str, kind: Kind, found: dict[str, str]) -> ConvProblem:
     ndim = sum(letter in found for letter in _IMAGE)
-    wanted = [*"nck", *_IMAGE[3 - ndim:], *_KERNEL[3 - ndim:], "dtype"] if ndim else ["w"]
+    least = max(ndim, 1)
+    wanted = [*"nck", *_IMAGE[3 - least:], *_KERNEL[3 - least:], "dtype"]
     missing = [key for key in wanted if key not in found]
-    extra = [letter for letter in _KERNEL[:3 - ndim] if letter in found]
+    extra = [letter for letter in _KERNEL[:3 - least] if letter in found]
     if missing or extra:
-        raise ArgumentError(_unreadable(text, f"without {missing}" if missing else f"{extra} in a {ndim}-D convolution"))
+        raise ArgumentError(_unreadable(
+            text, f"it does not say {', '.join(missing)}" if missing else f"{', '.join(extra)} in a {ndim}-D convolution",
+            f'write for instance "{kind.value} n8 c64 h56 w56 k64 r3 s3 p1 f32": images, channels, height and width, filters, '
+            "their height and width, padding, dtype"))
     number = {key: int(value) for key, value in found.items() if key in "ncdhwktrsg"}
     groups = number.get("g", 1)
     if groups < 1 or number["c"] % groups:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, BackendError, explain_error
+from ..runtime.file_places import file_place
 from .diagram import make_diagram
 from .dot import diagram_to_dot
 from .svg import to_svg
@@ -29,7 +30,7 @@ def draw(obj: Any, path: str | PathLike[str], engine: str | None = None) -> Path
         The path.
 
     Raises:
-        ArgumentError: another ending or engine.
+        ArgumentError: another ending or engine; a path that is a folder, or lies in none.
         BackendError: `dot` is needed and not installed, or failed.
 
     >>> import symconv as sc, symconv.tensor as T, tempfile, os
@@ -48,6 +49,7 @@ def draw(obj: Any, path: str | PathLike[str], engine: str | None = None) -> Path
         found = 'engine="builtin", which draws .svg only' if engine == "builtin" else "it is not on the PATH"
         raise BackendError(explain_error(f"this drawing ({ending}) needs Graphviz's program dot", found,
                                          "install Graphviz (Debian: apt install graphviz), or draw an .svg file"))
+    target = file_place(target)
     diagram = make_diagram(obj)
     if program is None:
         target.write_text(to_svg(diagram), encoding="utf-8")

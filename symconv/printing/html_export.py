@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
+from ..runtime.file_places import file_place
 from .html_document import make_document
 from .html_page import render_page
 
@@ -29,6 +29,7 @@ def to_html(obj: Any, path: str | PathLike[str] | None = None) -> Any:
 
     Raises:
         GraphTypeError: `obj` is something else.
+        ArgumentError: the path is a folder, or lies in none.
 
     >>> import symconv as sc, symconv.tensor as T
     >>> x = T.vector("x")
@@ -36,10 +37,10 @@ def to_html(obj: Any, path: str | PathLike[str] | None = None) -> Any:
     >>> page.startswith("<!doctype html>"), "http://" in page or "https://" in page
     (True, False)
     """
+    target = None if path is None else file_place(path)
     document = make_document(obj)
     page = render_page(document["title"], document)
-    if path is None:
+    if target is None:
         return page
-    target = Path(path)
     target.write_text(page, encoding="utf-8")
     return target

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import ArgumentError, explain_error
 from ..graph import Apply, FunctionGraph, Variable
+from ..runtime.file_places import file_place
 from ..runtime.function import Function
 from ..runtime.planned import PlannedProgram
 
@@ -65,11 +66,9 @@ def _called(found: Any, name: str) -> Any:
 
 
 def _is_graph(value: Any) -> bool:
-    if isinstance(value, dict):
-        return bool(value) and all(map(_is_graph, value.values()))
-    if isinstance(value, (list, tuple)):
-        return bool(value) and all(map(_is_graph, value))
-    return isinstance(value, _GRAPHS)
+    """What `debugprint` takes: a graph, or one list, tuple or dict of graphs."""
+    several = list(value.values()) if isinstance(value, dict) else list(value) if isinstance(value, (list, tuple)) else [value]
+    return bool(several) and all(isinstance(each, _GRAPHS) for each in several)
 
 
 def show(address: str, html: Path | None = None, svg: Path | None = None, as_text: bool = False) -> list[str]:
@@ -79,8 +78,8 @@ def show(address: str, html: Path | None = None, svg: Path | None = None, as_tex
     from .tree import debugprint
 
     for path in (html, svg):
-        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-            raise ArgumentError(explain_error("this is no place for a file", str(path), "name a file in a folder that is there"))
+        if path is not None:
+            file_place(path)  # both, before the first is written
     graph = load_graph(address)
     lines = [str(to_html(graph, html))] if html is not None else []
     if svg is not None:

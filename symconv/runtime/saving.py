@@ -17,7 +17,6 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from .arguments import In, Out, make_inputs
 from .compile import compile_recipe
 from .cross_compile import CrossFunction
 from .encoding import GraphWriter, Numbered, checked_array, read_graph
+from .file_places import file_place
 from .function import Function, Recipe
 from .machine_code import MachineCode, decode_machine_code, encode_machine_code
 from .mode import Mode
@@ -44,6 +44,7 @@ _DOCUMENT = "function.json"
 
 def save(function: Function, path: str | os.PathLike[str]) -> None:
     """Write a function to a file, replacing it as a whole; see the module's text."""
+    target = file_place(path)
     recipe, writer = function.recipe, GraphWriter()
     document: dict[str, Any] = {"format": FORMAT, "symconv": VERSION}
     document["inputs"] = [_input(each, writer) for each in recipe.inputs]
@@ -56,7 +57,6 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
     blobs: list[bytes] = []
     if isinstance(function, CrossFunction):
         document["machine_code"], blobs = encode_machine_code(function.machine_code())
-    target = Path(path)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
         try:
             _write(file, document, writer.arrays, blobs)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .file_places import file_place
 from .planned import PlannedProgram
 from .profile_rows import LiveBytes, live_bytes, operation_name, problem_text
 from .step import Step
@@ -24,7 +24,7 @@ Event = dict[str, Any]
 
 def write_trace(profile: Profile, path: Any) -> None:
     """Write the calls of a profile as a trace."""
-    Path(path).write_text(json.dumps(trace_of(profile), indent=1) + "\n", encoding="utf-8")
+    file_place(path).write_text(json.dumps(trace_of(profile), indent=1) + "\n", encoding="utf-8")
 
 
 def trace_of(profile: Profile) -> dict[str, Any]:

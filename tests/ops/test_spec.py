@@ -201,9 +201,10 @@ def test_numbers_of_a_problem() -> None:
 @pytest.mark.parametrize(("text", "found"), [
     ("", "begins with ''"),
     ("forward n1 c1 w3 k1 s1 f32", "begins with 'forward'"),
-    ("fprop n1 c1 w3 k1 s1", "without ['dtype']"),
-    ("fprop n1 c1 k1 s1 f32", "without ['w']"),
-    ("fprop n1 c1 w3 k1 r1 s1 f32", "['r'] in a 1-D convolution"),
+    ("fprop n1 c1 w3 k1 s1", "it does not say dtype"),
+    ("fprop n1 c1 k1 s1 f32", "it does not say w"),
+    ("fprop n1", 'it does not say c, k, w, s, dtype\n  do: write for instance "fprop n8'),
+    ("fprop n1 c1 w3 k1 r1 s1 f32", "r in a 1-D convolution"),
     ("fprop n1 c1 w3 k1 s1 q7 f32", "the word 'q7'"),
     ("fprop n1 n2 c1 w3 k1 s1 f32", "'n2' after another 'n'"),
     ("fprop n1 c1 h3 w3 k1 r1 s1 p1x1x1 f32", "p1x1x1"),

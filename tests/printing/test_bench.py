@@ -53,7 +53,7 @@ def test_epilogues_say_what_they_were_made_from(words: str) -> None:
 
 
 @pytest.mark.parametrize(("problem", "match"), [
-    ("", "not the text"), ("fprop n1", "without"), ("fprop n1 c2 h4 w4 k2 r3 s3 f32 +foo", "foo"),
+    ("", "not the text"), ("fprop n1", "it does not say c, k, w"), ("fprop n1 c2 h4 w4 k2 r3 s3 f32 +foo", "foo"),
     ("fprop n1 c2 h2 w2 k2 r3 s3 f32", "larger|size|kernel")])
 def test_bad_problems_are_the_users_errors(problem: str, match: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises((ArgumentError, ValueError), match=match):

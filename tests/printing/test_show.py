@@ -16,6 +16,7 @@ y = T.exp(x) * factor
 number = 3
 class Models:
     pair = [x, y]
+    nested = [[x], y]
 def train(): return sc.compile([x], y, name="train")
 def with_default(scale=2.0): return y * scale
 def needs(argument): return y
@@ -55,7 +56,7 @@ def test_other_names(file, name, capsys):
 
 
 @pytest.mark.parametrize(("name", "told"), [("absent", "it has x, y"), ("number", "number is int 3"), ("needs", "argument"),
-                                            ("Models.other", "no 'Models.other'")])
+                                            ("Models.other", "no 'Models.other'"), ("Models.nested", "Models.nested is list")])
 def test_what_cannot_be_shown_is_told(file, name, told, capsys):
     assert main(["show", f"{file}:{name}"]) == 2
     assert told in capsys.readouterr().out

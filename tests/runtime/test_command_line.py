@@ -13,7 +13,7 @@ from symconv.cli import main
 from symconv.codegen.cudnn.library import looked_for
 from symconv.codegen.toolchain import build_sources
 from symconv.config import config
-from symconv.errors import BackendError
+from symconv.errors import ArgumentError, BackendError
 from symconv.runtime.doctor import examine, report
 
 
@@ -111,3 +111,28 @@ def test_no_place_and_no_memory_are_told_in_words(tmp_path, capsys):
         assert "no place for a file" in capsys.readouterr().out
     assert main(["bench", "fprop n100000 c100000 h5000 w5000 k1 r3 s3 f32"]) == 2
     assert "there is no memory for the tensors" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("command", "told"), [
+    (["demo", "--epochs", "-1"], "a number from 1 on is needed, this is -1"),
+    (["demo", "--epochs", "0"], "a number from 1 on is needed, this is 0"),
+    (["bisect"], "the following arguments are required: script\n"),
+])
+def test_arguments_that_are_none_are_told(command, told, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(command)
+    assert stop.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_every_writer_refuses_a_place_for_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.svg").mkdir()
+    x = T.vector("x")
+    f = sc.compile([x], x + 1, profile=True)
+    f([1.0])
+    for place in ("", tmp_path / "folder.svg", tmp_path / "missing" / "file.svg"):
+        for write in (lambda path: sc.to_html(x, path), f.save, f.profile.to_trace, lambda path: sc.draw(x, path)):
+            with pytest.raises(ArgumentError):
+                write(place)
+    assert [each.name for each in tmp_path.rglob("*")] == ["folder.svg"]
