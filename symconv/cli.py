@@ -50,9 +50,9 @@ def _output_is_closed() -> bool:
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
+    number = int(text) if text.strip().lstrip("+-").isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"a number from 1 on is needed, this is {number}")
+        raise argparse.ArgumentTypeError(f"a whole number from 1 on is needed, this is {text!r}")
     return number
 
 

@@ -38,7 +38,7 @@ def draw(obj: Any, path: str | PathLike[str], engine: str | None = None) -> Path
     ...     sc.draw(T.exp(T.scalar("x")), os.path.join(folder, "graph.svg")).name
     'graph.svg'
     """
-    target = Path(path)
+    target = file_place(path)
     ending = target.suffix.lower()
     if ending not in FORMATS:
         raise ArgumentError(explain_error("a graph is drawn into an .svg, .png or .pdf file", repr(str(path))))
@@ -49,7 +49,6 @@ def draw(obj: Any, path: str | PathLike[str], engine: str | None = None) -> Path
         found = 'engine="builtin", which draws .svg only' if engine == "builtin" else "it is not on the PATH"
         raise BackendError(explain_error(f"this drawing ({ending}) needs Graphviz's program dot", found,
                                          "install Graphviz (Debian: apt install graphviz), or draw an .svg file"))
-    target = file_place(target)
     diagram = make_diagram(obj)
     if program is None:
         target.write_text(to_svg(diagram), encoding="utf-8")

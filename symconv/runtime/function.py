@@ -318,6 +318,9 @@ class Function:
         """Write the function to a file that `sc.load` reads: its expressions, options, constants and the present state.
 
         Unlike a pickle, the file holds nothing that is run when it is loaded.  It is replaced as a whole or not at all.
+
+        Raises:
+            ArgumentError: the path is a folder, or lies in none.
         """
         from .saving import save
 

@@ -145,6 +145,9 @@ class Profile:
         The thread "host" has calls and the programs in them, "steps" every step with its implementation, problem and line of
         yours; a counter shows the bytes of the arena in use.  Steps follow each other as they ran; their times were taken one by
         one, the gaps between them are not in the file.
+
+        Raises:
+            ArgumentError: the path is a folder, or lies in none.
         """
         from .trace import write_trace
 

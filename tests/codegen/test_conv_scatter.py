@@ -76,26 +76,26 @@ def test_refusals_say_why(text: str, reason: str) -> None:
     assert reason in (ConvScatter().refuse(make_problem(op, *inputs), Target()) or "")
 
 
-def _chosen(text: str) -> str:
+def _seconds(text: str) -> dict[str, float]:
+    """What each implementation that takes a problem is expected to need."""
     op, inputs = op_and_inputs(ConvProblem.parse(text), *operands(ConvProblem.parse(text)))
     problem, target = make_problem(op, *inputs), Target(threads=2)
-    asked = [each for each in CONV_IMPLEMENTATIONS if each.serves(op) and each.refuse(problem, target) is None]
-    return min(asked, key=lambda each: each.estimate(problem, target)).name
+    return {each.name: each.estimate(problem, target) for each in CONV_IMPLEMENTATIONS
+            if each.serves(op) and each.refuse(problem, target) is None}
 
 
 def test_it_is_chosen_for_lenet() -> None:
-    assert _chosen("dgrad n128 c20 h12 w12 k50 r5 s5 f32") == "conv_scatter"
+    seconds = _seconds("dgrad n128 c20 h12 w12 k50 r5 s5 f32")
+    assert min(seconds, key=seconds.__getitem__) == "conv_scatter"
 
 
-def test_it_is_left_where_large_images_leave_room_for_one_channel_at_a_time() -> None:
-    assert _chosen("dgrad n8 c16 h112 w112 k96 r1 s1 f32") != "conv_scatter"
-    assert _chosen("dgrad n1 c16 h112 w112 k16 r1 s1 f32") != "conv_scatter"
+@pytest.mark.parametrize("text", ["dgrad n8 c16 h112 w112 k96 r1 s1 f32", "dgrad n1 c16 h112 w112 k16 r1 s1 f32"])
+def test_it_is_left_where_large_images_leave_room_for_one_channel_at_a_time(text: str) -> None:
+    """The first was timed on two cores: 15.0 ms, conv_gemm 5.7, conv_turned 4.1; so not even a fast machine's ceilings take it."""
+    seconds = _seconds(text)
+    assert seconds["conv_scatter"] > 2 * min(seconds.values())
 
 
 def test_the_response_read_again_counts() -> None:
-    def seconds(text: str) -> float:
-        op, inputs = op_and_inputs(ConvProblem.parse(text), *operands(ConvProblem.parse(text)))
-        return ConvScatter().estimate(make_problem(op, *inputs), Target(threads=2))
-
-    alone, eight = (seconds(f"dgrad n8 c{channels} h112 w112 k96 r1 s1 f32") for channels in (1, 8))
+    alone, eight = (_seconds(f"dgrad n8 c{channels} h112 w112 k96 r1 s1 f32")["conv_scatter"] for channels in (1, 8))
     assert eight > 7 * alone  # a channel fills a task, so that each costs as much as one alone

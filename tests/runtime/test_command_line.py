@@ -114,8 +114,9 @@ def test_no_place_and_no_memory_are_told_in_words(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("command", "told"), [
-    (["demo", "--epochs", "-1"], "a number from 1 on is needed, this is -1"),
-    (["demo", "--epochs", "0"], "a number from 1 on is needed, this is 0"),
+    (["demo", "--epochs", "-1"], "a whole number from 1 on is needed, this is '-1'"),
+    (["demo", "--epochs", "0"], "a whole number from 1 on is needed, this is '0'"),
+    (["demo", "--epochs", "many"], "a whole number from 1 on is needed, this is 'many'"),
     (["bisect"], "the following arguments are required: script\n"),
 ])
 def test_arguments_that_are_none_are_told(command, told, capsys):
@@ -131,7 +132,7 @@ def test_every_writer_refuses_a_place_for_no_file(tmp_path, monkeypatch):
     x = T.vector("x")
     f = sc.compile([x], x + 1, profile=True)
     f([1.0])
-    for place in ("", tmp_path / "folder.svg", tmp_path / "missing" / "file.svg"):
+    for place in ("", tmp_path / "folder.svg", tmp_path / "missing" / "file.svg", "a\0b.svg", b"a.svg", 3):
         for write in (lambda path: sc.to_html(x, path), f.save, f.profile.to_trace, lambda path: sc.draw(x, path)):
             with pytest.raises(ArgumentError):
                 write(place)
