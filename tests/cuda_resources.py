@@ -22,15 +22,15 @@ from symconv.ops.creation import ARange, Eye
 from symconv.ops.effects import Assert
 from symconv.ops.elementwise import Elementwise
 from symconv.ops.epilogue import Epilogue
-from symconv.ops.fused import FusedElementwise
 from symconv.ops.integer_indexing import Gather, ScatterAdd, ScatterSet
 from symconv.ops.joining import Concatenate
 from symconv.ops.layout import blocked_shape
 from symconv.ops.linalg import MatMul
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
+from symconv.ops.lowered.reduce_many import ReduceMany
 from symconv.ops.padding import Pad
 from symconv.ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from symconv.ops.random import Random
-from symconv.ops.reduce_many import ReduceMany
 from symconv.ops.reductions import ArgReduce, Reduce
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad

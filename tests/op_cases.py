@@ -18,17 +18,17 @@ import symconv.tensor as T
 from symconv.graph import Variable, apply_op
 from symconv.graph.node import make_apply
 from symconv.graph.traversal import toposort
-from symconv.ops.blocked_pooling import BlockedPool, BlockedPoolGrad
-from symconv.ops.conv_chain import ConvChain
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
 from symconv.ops.elementwise import Elementwise
-from symconv.ops.fused import FusedElementwise
 from symconv.ops.layout import Layout
-from symconv.ops.pooled_convolution import PooledConv, PoolPlaces
+from symconv.ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
+from symconv.ops.lowered.conv_chain import ConvChain
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
+from symconv.ops.lowered.pooled_convolution import PooledConv, PoolPlaces
+from symconv.ops.lowered.reduce_many import ReduceMany
 from symconv.ops.pooling import Pool
 from symconv.ops.random import random
-from symconv.ops.reduce_many import ReduceMany
 from symconv.ops.reductions import Reduce
 from symconv.ops.scalar import SCALAR_OPS, Instruction, ScalarProgram
 from symconv.ops.spec import Kind, make_spec

@@ -47,6 +47,14 @@ def test_import_directions(folder):
     assert not wrong
 
 
+def test_only_what_comes_after_rewriting_knows_lowered_operations():
+    before = [path for folder in ("graph", "ops", "tensor") for path in (ROOT / folder).rglob("*.py")
+              if ROOT / "ops" / "lowered" not in path.parents]
+    wrong = [f"{path.relative_to(ROOT)}:{line} imports {module}" for path in before for module, line in imported_modules(path)
+             if module.startswith("symconv.ops.lowered")]
+    assert not wrong
+
+
 def test_jinja2_is_imported_in_one_file():
     importers = {path.name for path in FILES for module, _ in imported_modules(path) if module.split(".")[0] == "jinja2"}
     assert importers == {"templates.py"}

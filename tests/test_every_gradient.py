@@ -152,7 +152,7 @@ ARGUMENTS: dict[str, list[Array]] = {
 
 def op_classes() -> set[str]:
     """Names of all op classes that can be reached from symconv.ops."""
-    for module in pkgutil.iter_modules(symconv.ops.__path__, "symconv.ops."):
+    for module in pkgutil.walk_packages(symconv.ops.__path__, "symconv.ops."):
         importlib.import_module(module.name)
     found: set[type] = set()
     waiting = [Op]

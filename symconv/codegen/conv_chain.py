@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..graph import TensorType
-from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
 from ..ops.epilogue import FULL
 from ..ops.layout import Layout
+from ..ops.lowered.conv_chain import ConvChain
 from ..target import Target
 from .blocked import moving_seconds, reach
 from .conv_common import EpilogueText, Geometry, align, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes

@@ -13,7 +13,7 @@ from typing import cast
 
 from ..graph import Op
 from ..ops.conv_problem import ConvProblem
-from ..ops.pooled_convolution import PooledConv
+from ..ops.lowered.pooled_convolution import PooledConv
 from ..ops.spec import Kind
 from ..target import Target
 from .conv_common import align

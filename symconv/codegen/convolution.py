@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from ..graph import Op
-from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
+from ..ops.lowered.conv_chain import ConvChain
 from .conv_blocked import CONV_BLOCKED
 from .conv_chain import ConvChainBlocked
 from .conv_common import refuse_epilogue

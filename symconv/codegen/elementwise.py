@@ -14,7 +14,7 @@ from .. import dtypes
 from ..errors import InternalError
 from ..graph import Op
 from ..ops.elementwise import Elementwise
-from ..ops.fused import FusedElementwise
+from ..ops.lowered.fused_elementwise import FusedElementwise
 from ..ops.scalar import ScalarProgram, result_dtype, single
 from ..target import Target
 from .access import Accesses, product

@@ -14,8 +14,8 @@ from typing import Any, cast
 from .. import dtypes
 from ..errors import InternalError
 from ..graph import Op
-from ..ops.blocked_pooling import BlockedPool
-from ..ops.pooled_convolution import PoolPlaces
+from ..ops.lowered.blocked_pooling import BlockedPool
+from ..ops.lowered.pooled_convolution import PoolPlaces
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..target import Target
 from .boxes import scalar_type

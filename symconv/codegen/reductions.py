@@ -18,7 +18,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import InternalError
 from ..graph import Op
-from ..ops.reduce_many import ReduceMany
+from ..ops.lowered.reduce_many import ReduceMany
 from ..ops.reductions import ArgReduce, Reduce
 from ..ops.scalar import ScalarProgram
 from ..target import Target

@@ -8,8 +8,8 @@ from typing import Any
 from ..graph import Apply, Variable
 from ..graph.traversal import leaves, toposort
 from ..ops.convolution import Conv
-from ..ops.fused import FusedElementwise
-from ..ops.reduce_many import ReduceMany
+from ..ops.lowered.fused_elementwise import FusedElementwise
+from ..ops.lowered.reduce_many import ReduceMany
 from ..ops.reductions import Reduce
 from ..ops.scalar import ScalarProgram
 from .infix import Term, atom, program_uses

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 from ..graph import Apply, Op
 from ..ops.basic_indexing import IncSubtensor, Subtensor
-from ..ops.blocked_pooling import BlockedPool, BlockedPoolGrad
-from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
-from ..ops.fused import FusedElementwise
 from ..ops.integer_indexing import Gather, ScatterAdd, ScatterSet
 from ..ops.joining import Concatenate
 from ..ops.linalg import MatMul
+from ..ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
+from ..ops.lowered.conv_chain import ConvChain
+from ..ops.lowered.fused_elementwise import FusedElementwise
+from ..ops.lowered.pooled_convolution import PooledConv, PoolPlaces
+from ..ops.lowered.reduce_many import ReduceMany
 from ..ops.moments import Moments
-from ..ops.pooled_convolution import PooledConv, PoolPlaces
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..ops.random import Random
-from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import ArgReduce, Reduce
 from ..ops.softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad
 from ..ops.unbroadcast import SumTo

@@ -10,15 +10,15 @@ from ..graph import Apply, Constant
 from ..ops.basic_indexing import IncSubtensor, Subtensor, pattern_text
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
-from ..ops.fused import FusedElementwise
 from ..ops.integer_indexing import Gather
 from ..ops.joining import Concatenate
 from ..ops.linalg import MatMul
+from ..ops.lowered.fused_elementwise import FusedElementwise
+from ..ops.lowered.reduce_many import ReduceMany
 from ..ops.moments import Moments
 from ..ops.padding import Pad
 from ..ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ..ops.random import Random
-from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import ArgReduce, Reduce
 from ..ops.shape import BroadcastTo, DimShuffle, MakeVector, Reshape, Shape
 from ..ops.softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from ..graph import Apply, Variable
 from ..graph.node import make_apply
 from ..graph.provenance import merge_sources
-from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
+from ..ops.lowered.conv_chain import ConvChain
 from ..ops.spec import Kind
 from .context import Context
 

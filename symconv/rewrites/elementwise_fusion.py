@@ -21,8 +21,8 @@ from ..graph.node import make_apply
 from ..graph.provenance import merge_sources
 from ..ops.broadcasting import broadcast_shapes
 from ..ops.elementwise import Elementwise
-from ..ops.fused import FusedElementwise
-from ..ops.reduce_many import ReduceMany
+from ..ops.lowered.fused_elementwise import FusedElementwise
+from ..ops.lowered.reduce_many import ReduceMany
 from ..ops.reductions import Reduce
 from ..ops.scalar import ScalarProgram, single
 from .context import Context

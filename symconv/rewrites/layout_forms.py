@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..graph import Apply, TensorType, Variable, apply_op
-from ..ops.blocked_pooling import BlockedPool, BlockedPoolGrad
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
 from ..ops.epilogue import FULL
 from ..ops.layout import CHANNELS_LAST, Layout, blocked_shape, to_blocked
+from ..ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
 from ..ops.pooling import AveragePoolGrad, MaxPoolGrad, Pool
 from ..ops.reductions import Reduce
 from ..ops.shape import dimshuffle, reshape

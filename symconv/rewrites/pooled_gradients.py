@@ -18,7 +18,7 @@ from ..config import config
 from ..graph import Apply, Op, Variable
 from ..graph.node import make_apply
 from ..ops.convolution import Conv
-from ..ops.pooled_convolution import PooledConv, PoolPlaces, has_places
+from ..ops.lowered.pooled_convolution import PooledConv, PoolPlaces, has_places
 from ..ops.pooling import MaxPoolGrad, Pool
 from ..ops.spec import Kind
 from .context import Context

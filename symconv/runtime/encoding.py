@@ -30,14 +30,16 @@ Plain = Any  # what json writes
 
 @lru_cache(maxsize=1)
 def _classes() -> dict[str, type]:
-    """The dataclasses and enumerations of `symconv.ops` by name."""
+    """The dataclasses and enumerations of `symconv.ops` and its folders by name, which is all that files know of them."""
     import symconv.ops
 
     found: dict[str, type] = {}
-    for info in pkgutil.iter_modules(symconv.ops.__path__, "symconv.ops."):
+    for info in pkgutil.walk_packages(symconv.ops.__path__, "symconv.ops."):
         module = importlib.import_module(info.name)
         for name, each in vars(module).items():
             if isinstance(each, type) and each.__module__ == info.name and (is_dataclass(each) or issubclass(each, Enum)):
+                if name in found:
+                    raise InternalError(f"files cannot tell {found[name].__module__}.{name} from {each.__module__}.{name}")
                 found[name] = each
     return found
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from .. import dtypes
 from ..graph import Apply, FunctionGraph, TensorType, Variable
-from ..ops.blocked_pooling import BlockedPool, BlockedPoolGrad
-from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
 from ..ops.elementwise import Elementwise
 from ..ops.epilogue import FULL
-from ..ops.fused import FusedElementwise
 from ..ops.layout import layout_word, plain_shape
+from ..ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
+from ..ops.lowered.conv_chain import ConvChain
+from ..ops.lowered.fused_elementwise import FusedElementwise
 from ..ops.pooling import Pool
 from ..ops.shape import DimShuffle, Reshape
 from ..target import Target

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from ..graph import Apply, TensorType
-from ..ops.conv_chain import ConvChain
 from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
-from ..ops.pooled_convolution import PooledConv
+from ..ops.lowered.conv_chain import ConvChain
+from ..ops.lowered.pooled_convolution import PooledConv
 from ..ops.spec import Kind
 
 

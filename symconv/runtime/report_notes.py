@@ -7,12 +7,12 @@ from .. import dtypes
 from ..codegen.cuda.kernel import LaunchPlan
 from ..config import config
 from ..graph import Apply
-from ..ops.conv_chain import ConvChain
 from ..ops.convolution import Conv
-from ..ops.fused import FusedElementwise
 from ..ops.linalg import MatMul
+from ..ops.lowered.conv_chain import ConvChain
+from ..ops.lowered.fused_elementwise import FusedElementwise
+from ..ops.lowered.reduce_many import ReduceMany
 from ..ops.random import Random
-from ..ops.reduce_many import ReduceMany
 from ..ops.reductions import Reduce
 from ..ops.scalar import ScalarProgram
 from ..ops.softmax import LogSoftmax, Softmax

@@ -22,7 +22,7 @@ from ..errors import ArgumentError, BackendError, explain_error
 from ..graph import Op, TensorType
 from ..ops.convolution import Conv
 from ..ops.epilogue import CHANNEL, Epilogue
-from ..ops.fused import FusedElementwise
+from ..ops.lowered.fused_elementwise import FusedElementwise
 from ..ops.scalar import ScalarProgram
 from ..target import DEFAULT_CEILINGS, Ceilings, Target
 from .devices.find import find_device

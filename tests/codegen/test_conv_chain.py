@@ -8,11 +8,11 @@ from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen.conv_chain import ConvChainBlocked
 from symconv.errors import InternalError
-from symconv.ops.conv_chain import ConvChain
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
 from symconv.ops.epilogue import Epilogue
 from symconv.ops.layout import Layout, array_from_blocked, array_to_blocked
+from symconv.ops.lowered.conv_chain import ConvChain
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.ops.spec import Kind, make_spec
 from symconv.target import Target

@@ -15,7 +15,7 @@ from symconv.codegen.pooling import PoolWithPlaces
 from symconv.errors import InternalError
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
-from symconv.ops.pooled_convolution import PooledConv, PoolPlaces
+from symconv.ops.lowered.pooled_convolution import PooledConv, PoolPlaces
 from symconv.ops.pooling import Pool
 from symconv.ops.spec import Kind
 from symconv.target import Target

@@ -13,7 +13,7 @@ from symconv.codegen.kernel import Operand, Problem
 from symconv.codegen.loops import collapse
 from symconv.codegen.toolchain import build
 from symconv.ops.elementwise import Elementwise
-from symconv.ops.fused import FusedElementwise
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
 from symconv.ops.scalar import Instruction, ScalarProgram
 from symconv.target import Target
 

@@ -9,8 +9,8 @@ import pytest
 from kernel_runner import make_problem, run_kernel
 
 from symconv.codegen.pooling import PoolBlocks
-from symconv.ops.blocked_pooling import BlockedPool
 from symconv.ops.layout import array_from_blocked, array_to_blocked
+from symconv.ops.lowered.blocked_pooling import BlockedPool
 from symconv.ops.pooling import Pool
 from symconv.target import Target
 

@@ -6,7 +6,7 @@ import pytest
 from kernel_runner import run_kernel
 
 from symconv.codegen.reductions import GeneratedReduction
-from symconv.ops.reduce_many import ReduceMany
+from symconv.ops.lowered.reduce_many import ReduceMany
 from symconv.ops.reductions import Reduce
 from symconv.ops.scalar import Instruction, ScalarProgram
 

@@ -9,7 +9,7 @@ from kernel_runner import run_kernel
 from symconv import dtypes
 from symconv.codegen.elementwise import GeneratedElementwise
 from symconv.ops.elementwise import Elementwise
-from symconv.ops.fused import FusedElementwise
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
 from symconv.ops.scalar import SCALAR_OPS, Instruction, ScalarProgram
 
 NUMPY_DTYPES = [name for name in dtypes.DTYPES if name != "bfloat16"]

@@ -13,10 +13,10 @@ from symconv.config import config
 from symconv.errors import InternalError
 from symconv.graph import FunctionGraph, TensorType, Variable, capture
 from symconv.ops.basic_indexing import Subtensor
-from symconv.ops.blocked_pooling import BlockedPool, BlockedPoolGrad
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
 from symconv.ops.layout import CHANNELS_LAST, Layout, plain_strides
+from symconv.ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
 from symconv.ops.moments import moments
 from symconv.ops.pooling import Pool
 from symconv.ops.reductions import Reduce

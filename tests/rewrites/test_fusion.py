@@ -11,7 +11,7 @@ from rewriting import WILLING, bound, leaf, ops
 import symconv.tensor as T
 from symconv.graph import FunctionGraph, Variable, capture
 from symconv.graph.gradient import grad
-from symconv.ops.fused import FusedElementwise
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
 from symconv.rewrites import rewrite_bound, rewrite_symbolic
 from symconv.rewrites.elementwise_fusion import MAX_INPUTS, MAX_INSTRUCTIONS
 

@@ -13,9 +13,9 @@ import symconv as sc
 import symconv.tensor as T
 from symconv.config import config
 from symconv.graph import FunctionGraph, Variable, capture
-from symconv.ops.conv_chain import ConvChain
 from symconv.ops.convolution import Conv
 from symconv.ops.layout import from_blocked, to_blocked
+from symconv.ops.lowered.conv_chain import ConvChain
 from symconv.ops.shape import DimShuffle, Reshape
 from symconv.rewrites.log import Log
 from symconv.rewrites.min_cut import Cut

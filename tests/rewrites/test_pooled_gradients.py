@@ -12,7 +12,7 @@ import symconv as sc
 import symconv.tensor as T
 from symconv.config import config
 from symconv.graph import Op, Variable
-from symconv.ops.pooled_convolution import PooledConv
+from symconv.ops.lowered.pooled_convolution import PooledConv
 from symconv.tensor import nnet
 
 

@@ -7,8 +7,8 @@ from rewriting import bound, leaf, ops
 
 import symconv.tensor as T
 from symconv.graph.gradient import grad
-from symconv.ops.fused import FusedElementwise
-from symconv.ops.reduce_many import ReduceMany
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
+from symconv.ops.lowered.reduce_many import ReduceMany
 from symconv.ops.reductions import Reduce
 from symconv.tensor import nnet
 

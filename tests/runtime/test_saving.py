@@ -4,15 +4,18 @@ from __future__ import annotations
 import json
 import pickle
 import zipfile
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from op_cases import OTHERS, cases
 from random_graphs import RandomGraph
 from test_every_gradient import CASES
 
 import symconv as sc
 import symconv.tensor as T
-from symconv.errors import ArgumentError
+from symconv.errors import ArgumentError, InternalError
+from symconv.runtime.encoding import _classes
 
 
 def vector(*values):
@@ -43,6 +46,21 @@ def test_every_op(name, path):
     inputs = [T.tensor(f"x{number}", "float64", point.shape) for number, point in enumerate(points)]
     function = sc.compile(inputs, build(*inputs), mode="reference")
     np.testing.assert_array_equal(reloaded(function, path)(*points), function(*points))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_op_without_a_gradient(name, path):
+    case = cases()[name]()
+    function = sc.compile(list(case.inputs), list(case.outputs), mode="reference", on_unused_input="ignore")
+    for found, wanted in zip(reloaded(function, path)(*case.arrays), function(*case.arrays), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_two_classes_of_one_name_are_an_error(monkeypatch):
+    twin = dataclass(type("Softmax", (), {"__module__": "symconv.ops.pooling"}))
+    monkeypatch.setattr("symconv.ops.pooling.Softmax", twin, raising=False)
+    with pytest.raises(InternalError, match=r"symconv\.ops\.pooling\.Softmax from symconv\.ops\.softmax\.Softmax"):
+        _classes.__wrapped__()
 
 
 def test_state_updates_givens_defaults_and_forms(path):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ... import dtypes
 from ...graph import Op
 from ...ops.elementwise import Elementwise
-from ...ops.fused import FusedElementwise
+from ...ops.lowered.fused_elementwise import FusedElementwise
 from ...ops.scalar import ScalarProgram
 from ...target import Target
 from ..elementwise import contiguous_pairs, program_of, tile_axis_of

@@ -10,7 +10,7 @@ from typing import Any, cast
 from ... import dtypes
 from ...errors import InternalError
 from ...graph import Op
-from ...ops.blocked_pooling import BlockedPool, BlockedPoolGrad
+from ...ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
 from ...ops.pooling import AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 from ...target import Target
 from ..helpers import SUFFIXES

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ...graph import Op
-from ...ops.reduce_many import ReduceMany
+from ...ops.lowered.reduce_many import ReduceMany
 from ...ops.reductions import Reduce
 from ...ops.scalar import ScalarProgram
 from ...target import Target

@@ -10,7 +10,7 @@ from cuda_launching import TARGET, run
 from symconv.codegen.cuda.elementwise import CudaElementwise, elementwise_plan
 from symconv.codegen.kernel import Operand, Problem
 from symconv.ops.elementwise import Elementwise
-from symconv.ops.fused import FusedElementwise
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
 from symconv.ops.scalar import SCALAR_OPS, Instruction, ScalarProgram
 
 IMPLEMENTATION = CudaElementwise()

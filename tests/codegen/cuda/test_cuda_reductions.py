@@ -7,7 +7,7 @@ from cuda_launching import TARGET, run
 
 from symconv.codegen.cuda.reductions import CudaReduction
 from symconv.codegen.kernel import Operand, Problem
-from symconv.ops.reduce_many import ReduceMany
+from symconv.ops.lowered.reduce_many import ReduceMany
 from symconv.ops.reductions import Reduce, sum_dtype
 from symconv.ops.scalar import Instruction, ScalarProgram
 

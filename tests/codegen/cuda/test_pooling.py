@@ -6,7 +6,7 @@ import pytest
 from cuda_launching import run
 
 from symconv.codegen.cuda.pooling import AveragePoolSpread, MaxPoolWinners, PoolWindows
-from symconv.ops.blocked_pooling import BlockedPool, BlockedPoolGrad
+from symconv.ops.lowered.blocked_pooling import BlockedPool, BlockedPoolGrad
 from symconv.ops.pooling import MODES, AveragePoolGrad, MaxPoolGather, MaxPoolGrad, Pool
 
 POOLS = [

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..errors import InternalError
-from ..graph import Op, TensorType
-from ..graph.node import Array
-from .convolution import Conv
-from .spec import Kind
+from ...errors import InternalError
+from ...graph import Op, TensorType
+from ...graph.node import Array
+from ..convolution import Conv
+from ..spec import Kind
 
 T = TypeVar("T")
 

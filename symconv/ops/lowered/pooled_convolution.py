@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InternalError
-from ..graph import Op, TensorType
-from ..graph.node import Array
-from . import conv_reference
-from .array_module import array_module
-from .convolution import Conv
-from .pool_reference import gather_winners, winners
-from .pooling import Pool
-from .spec import Kind, output_shape
+from ...errors import InternalError
+from ...graph import Op, TensorType
+from ...graph.node import Array
+from .. import conv_reference
+from ..array_module import array_module
+from ..convolution import Conv
+from ..pool_reference import gather_winners, winners
+from ..pooling import Pool
+from ..spec import Kind, output_shape
 
 LARGEST_WINDOW = 255
 """Elements of a window at most: places are kept as uint8."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import GraphTypeError, InternalError, explain_error
-from ..graph import Apply, Op, TensorType, Variable
-from ..graph.node import Array
-from .array_module import array_module
-from .broadcasting import broadcast_types
-from .scalar import ScalarProgram
+from ...errors import GraphTypeError, InternalError, explain_error
+from ...graph import Apply, Op, TensorType, Variable
+from ...graph.node import Array
+from ..array_module import array_module
+from ..broadcasting import broadcast_types
+from ..scalar import ScalarProgram
 
 
 @dataclass(frozen=True, slots=True)

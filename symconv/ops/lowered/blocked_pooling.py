@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InternalError
-from ..graph import Op, TensorType
-from ..graph.node import Array
-from .array_module import array_module
-from .pooling import AveragePoolGrad, MaxPoolGrad, Pool
+from ...errors import InternalError
+from ...graph import Op, TensorType
+from ...graph.node import Array
+from ..array_module import array_module
+from ..pooling import AveragePoolGrad, MaxPoolGrad, Pool
 
 
 @dataclass(frozen=True, slots=True)

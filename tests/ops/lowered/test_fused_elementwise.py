@@ -7,7 +7,7 @@ import pytest
 from symconv.errors import GraphTypeError, InternalError, ShapeError
 from symconv.graph import TensorType
 from symconv.ops import elementwise as e
-from symconv.ops.fused import FusedElementwise
+from symconv.ops.lowered.fused_elementwise import FusedElementwise
 from symconv.ops.scalar import Instruction, ScalarProgram
 
 PROGRAM = ScalarProgram(("float32", "float32"), (

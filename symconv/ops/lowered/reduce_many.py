@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InternalError
-from ..graph import Apply, Op, TensorType, Variable
-from ..graph.node import Array
-from .broadcasting import broadcast_types
-from .reductions import Reduce
-from .scalar import ScalarProgram
+from ...errors import InternalError
+from ...graph import Apply, Op, TensorType, Variable
+from ...graph.node import Array
+from ..broadcasting import broadcast_types
+from ..reductions import Reduce
+from ..scalar import ScalarProgram
 
 
 @dataclass(frozen=True, slots=True)
