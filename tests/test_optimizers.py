@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ast
-import doctest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -231,10 +230,6 @@ def test_mistakes_are_told(wrong: Any) -> None:
     error, text, build = wrong
     with pytest.raises(error, match=text):
         build(sc.shared(np.zeros(3, "float32"), "p", shape=(3,)))
-
-
-def test_the_examples_run() -> None:
-    assert doctest.testmod(optimizers).failed == 0
 
 
 def test_imports_of_the_module() -> None:

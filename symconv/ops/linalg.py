@@ -67,6 +67,7 @@ def matmul(a: Any, b: Any) -> Variable:
     A vector on the left is a row, on the right a column, and its axis goes away again.  Raises GraphTypeError for scalars
     and ShapeError where sizes differ.
 
+    >>> import numpy as np
     >>> matmul(np.zeros((5, 2, 3)), np.zeros((3, 4))).type.shape
     (5, 2, 4)
     """
@@ -87,6 +88,7 @@ def dot(a: Any, b: Any) -> Variable:
     Two vectors give a scalar, two matrices their product, with a scalar it is `*`; else the axes of `a` without its last,
     then those of `b` without its last but one.
 
+    >>> import numpy as np
     >>> dot(np.zeros((2, 3)), np.zeros((5, 3, 4))).type.shape
     (2, 5, 4)
     """

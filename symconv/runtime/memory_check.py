@@ -19,7 +19,7 @@ Region = tuple[str, int]  # a memory of its own: "arena", "kept", or a kind of s
 
 @dataclass(frozen=True, slots=True)
 class MemoryCheck:
-    """What was looked at: programs, steps, values (pieces of memory that were written), bytes of the largest arena."""
+    """What was looked at: programs, steps, values (pieces of memory that one run writes), bytes of the largest arena."""
 
     programs: int
     steps: int
@@ -27,8 +27,10 @@ class MemoryCheck:
     arena_bytes: int
 
     def __str__(self) -> str:
-        return (f"{self.programs} programs, {self.steps} steps, {self.values} values, an arena of {self.arena_bytes} bytes: "
-                "every step reads what it is meant to")
+        from ..printing.names import plural
+
+        return (f"{plural(self.programs, 'program')}, {plural(self.steps, 'step')}, {plural(self.values, 'value')}, "
+                f"an arena of {self.arena_bytes} bytes: every step reads what it is meant to")
 
 
 def check_memory(function: Function) -> MemoryCheck:
@@ -41,7 +43,7 @@ def check_memory(function: Function) -> MemoryCheck:
     >>> import symconv as sc, symconv.tensor as T
     >>> x = T.vector("x", shape=(4,))
     >>> print(sc.check_memory(sc.compile([x], (x + 1).sum() * x)))
-    1 programs, 2 steps, 2 values, an arena of 64 bytes: every step reads what it is meant to
+    1 program, 2 steps, 2 values, an arena of 64 bytes: every step reads what it is meant to
     """
     programs = [kept.program for kept in function.kept]
     if not programs:
@@ -59,12 +61,11 @@ class _Ledger:
         self.program = program
         self.living: dict[Region, dict[Storage, tuple[int, int, int]]] = {}  # storage: (first byte, end, the step that wrote it)
         self.lost: dict[Storage, int] = {}  # storage: the step that overwrote it
-        self.values = 0
         for storage in (*program.schedule.inputs.values(), *(storage for storage, _ in program.schedule.constants)):
             self._put(storage, storage.nbytes, -1)
 
     def check(self) -> int:
-        """Go through one run of all steps, and a second one without those that are prepared; how many values were written."""
+        """Go through one run of all steps, and a second one without those that are prepared; how many values one run writes."""
         steps = list(enumerate(self.program.steps))
         for position, step in (*steps, *steps[self.program.n_prepared:]):
             for place in step.reads:
@@ -77,7 +78,7 @@ class _Ledger:
                 self._begin_again()
         if not steps:
             self._check_end(-1, None)
-        return self.values
+        return sum(len(step.writes) for step in self.program.steps)
 
     def _read(self, position: int, step: Step | None, place: Place) -> None:
         storage = place.storage
@@ -101,7 +102,6 @@ class _Ledger:
             for read in reading:
                 if read.storage not in self.living.get(_region(read.storage), {}) and read.storage.home not in shared:
                     raise InternalError(f"step {position} ({step.name}) writes {place.storage} over its own input {read.storage}")
-            self.values += 1
 
     def _put(self, storage: Storage, nbytes: int, position: int) -> None:
         living = self.living.setdefault(_region(storage), {})

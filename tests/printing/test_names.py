@@ -1,8 +1,6 @@
 """Texts of names, constants, ids and sizes."""
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 
 import numpy as np
@@ -11,14 +9,6 @@ from printing.graphs import HOSTILE_NAMES, hostile_network
 
 import symconv as sc
 from symconv.printing import diagram, names, svg
-
-
-@pytest.mark.parametrize("module", ["names", "infix", "layout", "tree", "mathematics", "dot", "draw", "networkx_graph",
-                                    "json_graph", "terminal"])
-def test_examples_run(module):
-    result = doctest.testmod(importlib.import_module(f"symconv.printing.{module}"))
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 @pytest.mark.parametrize("name", [*HOSTILE_NAMES, "".join(map(chr, range(0x20))), "\x7f\x85\u2028"])

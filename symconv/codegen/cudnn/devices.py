@@ -79,7 +79,7 @@ class DeviceProperties:
         """The peak rate of multiplications and additions with operands of a dtype.
 
         >>> round(known_device("h200").flops_per_second("float16") / 1e12)
-        1070
+        1071
         """
         rates = _RATES.get(self.architecture, _RATES[max((each for each in _RATES if each <= self.architecture), default=75)])
         single, double, half, tensor_single = rates
