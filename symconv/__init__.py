@@ -16,7 +16,7 @@ from .graph import TensorType, Variable, name_scope
 from .graph.gradient import Lop, Rop, grad
 from .graph.substitute import clone
 from .ops.effects import Assert, Print
-from .printing import debugprint, pprint
+from .printing import debugprint, pp, pprint
 from .runtime import evaluation as _evaluation  # noqa: F401  registers Variable.eval
 from .runtime.arguments import In, Out
 from .runtime.compile import compile, function
@@ -39,8 +39,8 @@ __version__ = VERSION
 
 __all__ = ["Assert", "BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Print", "Rop", "SharedVariable",
            "SymconvError", "TensorType", "UserError", "Variable", "check_memory", "clone", "compile", "config", "debugprint",
-           "draw", "errors", "function", "grad", "load", "name_scope", "optimizers", "pprint", "rewrite_graph", "shared",
-           "tensor", "to_dot", "to_html", "to_json", "to_networkx", "verify_grad"]
+           "draw", "errors", "function", "grad", "load", "name_scope", "optimizers", "pp", "pprint", "rewrite_graph",
+           "shared", "tensor", "to_dot", "to_html", "to_json", "to_networkx", "verify_grad"]
 
 # What many programs never use is imported when it is first asked for: importing symconv should be quick.
 _LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load": "runtime.saving",

@@ -217,6 +217,10 @@ class Operators:
         """The last axes joined into one, so that `ndim` axes remain."""
         return meaning("flatten")(self, ndim)
 
+    def ravel(self) -> Variable:
+        """All elements in one axis, in row-major order."""
+        return meaning("flatten")(self, 1)
+
     def dimshuffle(self, *pattern: Any) -> Variable:
         """Axes in another order; `"x"` inserts an axis of size 1, an axis of size 1 may be left out."""
         chosen: Sequence[Any] = pattern[0] if len(pattern) == 1 and isinstance(pattern[0], (list, tuple)) else pattern
@@ -226,6 +230,10 @@ class Operators:
         """Axes in another order (reversed by default)."""
         chosen: Any = axes[0] if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else (axes or None)
         return meaning("transpose")(self, chosen)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Variable:
+        """Two axes exchanged."""
+        return meaning("swapaxes")(self, axis1, axis2)
 
     def squeeze(self, axis: Any = None) -> Variable:
         """Without axes that are statically known to be of size 1."""
@@ -238,6 +246,14 @@ class Operators:
     def take(self, indices: Any, axis: int | None = None) -> Variable:
         """Elements by integer index along an axis."""
         return meaning("take")(self, indices, axis)
+
+    def norm(self, ord: float = 2, axis: Any = None, keepdims: bool = False) -> Variable:
+        """The norm of order `ord` over axes (of all elements by default)."""
+        return meaning("norm")(self, ord=ord, axis=axis, keepdims=keepdims)
+
+    def round(self) -> Variable:
+        """The nearest whole numbers; halves to the even one."""
+        return meaning("round")(self)
 
     def clip(self, low: Any, high: Any) -> Variable:
         """Values limited to `low` … `high`; NaN stays."""

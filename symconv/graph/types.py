@@ -59,6 +59,17 @@ class TensorType:
         """What is known when both types hold; they must accept each other."""
         return self.with_shape([b if a is None else a for a, b in zip(self.shape, other.shape, strict=True)])
 
+    def __call__(self, name: str | None = None) -> Any:
+        """A variable of this type, as Theano's types make them; there, a shape of bools says which sizes are 1.
+
+        >>> print(TensorType("float32", (False, True, False))("x").type)
+        float32[?,1,?]
+        """
+        from .variable import Variable
+
+        shape = [(1 if size else None) if isinstance(size, bool) else size for size in self.shape]
+        return Variable(make_type(self.dtype, shape), name)
+
     def __reduce__(self) -> Any:
         return TensorType, (self.dtype, self.shape)  # a frozen dataclass with slots pickles slowly by itself
 

@@ -53,6 +53,11 @@ class Variable(Operators):
         return scopes_of(self.source)
 
     @property
+    def owner(self) -> Apply | None:
+        """Theano's name of `apply`."""
+        return self.apply
+
+    @property
     def dtype(self) -> str:
         """Name of the dtype."""
         return self.type.dtype
@@ -66,6 +71,11 @@ class Variable(Operators):
     def static_shape(self) -> tuple[int | None, ...]:
         """The shape as far as it is known without running; `.shape` is the symbolic one."""
         return self.type.shape
+
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis whether its size is known to be 1 (Theano's broadcast pattern; nothing here depends on it)."""
+        return tuple(size == 1 for size in self.type.shape)
 
     @property
     def label(self) -> str:

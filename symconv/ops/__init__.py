@@ -6,13 +6,13 @@ from . import axis_moves, constants, creation, elementwise, indexing, joining, l
 
 register_meanings({name: getattr(elementwise, name) for name in (
     "add", "sub", "mul", "true_div", "floor_div", "mod", "pow", "and_", "or_", "xor", "invert", "neg", "abs",
-    "lt", "le", "gt", "ge", "cast", "clip")})
+    "lt", "le", "gt", "ge", "cast", "clip", "round")})
 register_meanings({name: getattr(reductions, name) for name in (
     "sum", "prod", "max", "min", "any", "all", "argmax", "argmin")})
-register_meanings({name: getattr(statistics, name) for name in ("mean", "var", "std")})
+register_meanings({name: getattr(statistics, name) for name in ("mean", "var", "std", "norm")})
 register_meanings({"as_variable": constants.as_variable, "matmul": linalg.matmul, "dot": linalg.dot})
 register_meanings({name: getattr(shape, name) for name in ("shape", "reshape", "flatten", "dimshuffle")})
-register_meanings({name: getattr(axis_moves, name) for name in ("transpose", "squeeze", "size")})
+register_meanings({name: getattr(axis_moves, name) for name in ("transpose", "swapaxes", "squeeze", "size")})
 register_meanings({name: getattr(indexing, name) for name in ("getitem", "length", "iterate", "take")})
 register_meanings({"repeat": joining.repeat})
 register_meanings({"zeros_like": creation.zeros_like})

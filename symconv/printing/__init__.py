@@ -14,4 +14,6 @@ def _variable_as_latex(variable: Any) -> str | None:
 
 register_meanings({"latex": _variable_as_latex})
 
-__all__ = ["debugprint", "pprint"]
+pp = pprint  # Theano's name
+
+__all__ = ["debugprint", "pp", "pprint"]

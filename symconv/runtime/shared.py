@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import dtypes
 from ..config import config
-from ..errors import GraphTypeError, InputTypeError, ShapeError, explain_error
+from ..errors import ArgumentError, GraphTypeError, InputTypeError, ShapeError, explain_error
 from ..graph import TensorType, Variable
 from ..graph.provenance import Sources
 from ..graph.types import make_type
@@ -70,7 +70,7 @@ def _rebuild(type: TensorType, array: Array, name: str | None, source: Sources =
 
 
 def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Sequence[int | None] | None = None,
-           strict: bool = False) -> SharedVariable:
+           strict: bool = False, broadcastable: Sequence[bool] | None = None) -> SharedVariable:
     """State with this initial value.
 
     Args:
@@ -79,9 +79,11 @@ def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Seq
         borrow: keep the array itself instead of a copy.
         shape: static sizes that `set_value` and updates must keep; by default the rank is fixed and sizes may change.
         strict: refuse anything but NumPy arrays.
+        broadcastable: Theano's way to say which sizes stay 1; `shape` says more.
 
     Raises:
         GraphTypeError: a symbolic variable, or something that is no numeric array.
+        ArgumentError: `shape` and `broadcastable`, or an entry too many or too few.
 
     Theano: `theano.shared` (there, a Python float became float64 and a list a generic object).
 
@@ -99,9 +101,18 @@ def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Seq
     if array.dtype.kind in "OUSV" and array.dtype.name != "bfloat16":
         raise GraphTypeError(explain_error("the value of a shared variable is a numeric array",
                                            f"{type(value).__name__} of dtype {array.dtype}"))
-    type_ = make_type(array.dtype, [None] * array.ndim if shape is None else shape)
+    type_ = make_type(array.dtype, _kept_sizes(array.ndim, shape, broadcastable))
     stored = _stored(array, type_, f"the shared variable {name!r}", borrow)
     return SharedVariable(type_, Container(stored, _is_borrowed(stored, value)), name)
+
+
+def _kept_sizes(ndim: int, shape: Sequence[int | None] | None, broadcastable: Sequence[bool] | None) -> Sequence[int | None]:
+    if broadcastable is None:
+        return [None] * ndim if shape is None else shape
+    if shape is not None or len(broadcastable) != ndim:
+        raise ArgumentError(explain_error(f"broadcastable has one entry for each of the {ndim} axes, and no shape beside it",
+                                          f"broadcastable={broadcastable!r}, shape={shape!r}"))
+    return [1 if single else None for single in broadcastable]
 
 
 def _stored(value: Any, type: TensorType, what: str, borrow: bool) -> Array:

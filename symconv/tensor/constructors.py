@@ -10,15 +10,20 @@ from ..graph import Variable
 from ..graph.types import make_type
 
 __all__ = [
-    "bmatrix", "bscalar", "btensor3", "btensor4", "btensor5", "btensor6", "btensor7", "bvector", "col", "dmatrix",
-    "dscalar", "dtensor3", "dtensor4", "dtensor5", "dtensor6", "dtensor7", "dvector", "fmatrix", "fscalar",
-    "ftensor3", "ftensor4", "ftensor5", "ftensor6", "ftensor7", "fvector", "imatrix", "iscalar", "itensor3",
-    "itensor4", "itensor5", "itensor6", "itensor7", "ivector", "lmatrix", "lscalar", "ltensor3", "ltensor4",
-    "ltensor5", "ltensor6", "ltensor7", "lvector", "matrices", "matrix", "row", "scalar", "scalars", "tensor",
-    "tensor3", "tensor3s", "tensor4", "tensor4s", "tensor5", "tensor6", "tensor7", "vector", "vectors", "wmatrix",
-    "wscalar", "wtensor3", "wtensor4", "wtensor5", "wtensor6", "wtensor7", "wvector",
+    "bmatrices", "bmatrix", "bscalar", "bscalars", "btensor3", "btensor3s", "btensor4", "btensor4s", "btensor5",
+    "btensor6", "btensor7", "bvector", "bvectors", "col", "dmatrices", "dmatrix", "dscalar", "dscalars", "dtensor3",
+    "dtensor3s", "dtensor4", "dtensor4s", "dtensor5", "dtensor6", "dtensor7", "dvector", "dvectors", "fmatrices",
+    "fmatrix", "fscalar", "fscalars", "ftensor3", "ftensor3s", "ftensor4", "ftensor4s", "ftensor5", "ftensor6",
+    "ftensor7", "fvector", "fvectors", "imatrices", "imatrix", "iscalar", "iscalars", "itensor3", "itensor3s",
+    "itensor4", "itensor4s", "itensor5", "itensor6", "itensor7", "ivector", "ivectors", "lmatrices", "lmatrix",
+    "lscalar", "lscalars", "ltensor3", "ltensor3s", "ltensor4", "ltensor4s", "ltensor5", "ltensor6", "ltensor7",
+    "lvector", "lvectors", "matrices", "matrix", "row", "scalar", "scalars", "tensor", "tensor3", "tensor3s",
+    "tensor4", "tensor4s", "tensor5", "tensor6", "tensor7", "vector", "vectors", "wmatrices", "wmatrix", "wscalar",
+    "wscalars", "wtensor3", "wtensor3s", "wtensor4", "wtensor4s", "wtensor5", "wtensor6", "wtensor7", "wvector",
+    "wvectors",
 ]
 
+_PLURALS = {"scalars": 0, "vectors": 1, "matrices": 2, "tensor3s": 3, "tensor4s": 4}
 _RANKS = {"scalar": 0, "vector": 1, "matrix": 2, "tensor3": 3, "tensor4": 4, "tensor5": 5, "tensor6": 6, "tensor7": 7}
 _PREFIXES = {"b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64"}
 
@@ -87,6 +92,19 @@ iscalar, ivector, imatrix, itensor3, itensor4, itensor5, itensor6, itensor7 = _t
 lscalar, lvector, lmatrix, ltensor3, ltensor4, ltensor5, ltensor6, ltensor7 = _typed("l")
 fscalar, fvector, fmatrix, ftensor3, ftensor4, ftensor5, ftensor6, ftensor7 = _typed("f")
 dscalar, dvector, dmatrix, dtensor3, dtensor4, dtensor5, dtensor6, dtensor7 = _typed("d")
+
+
+def _typed_plurals(prefix: str) -> list[Callable[..., list[Variable]]]:
+    """Theano's prefixed constructors of several variables, from scalars to tensor4s."""
+    return [_several(prefix + kind, _constructor(prefix + kind, rank, _PREFIXES[prefix])) for kind, rank in _PLURALS.items()]
+
+
+bscalars, bvectors, bmatrices, btensor3s, btensor4s = _typed_plurals("b")
+wscalars, wvectors, wmatrices, wtensor3s, wtensor4s = _typed_plurals("w")
+iscalars, ivectors, imatrices, itensor3s, itensor4s = _typed_plurals("i")
+lscalars, lvectors, lmatrices, ltensor3s, ltensor4s = _typed_plurals("l")
+fscalars, fvectors, fmatrices, ftensor3s, ftensor4s = _typed_plurals("f")
+dscalars, dvectors, dmatrices, dtensor3s, dtensor4s = _typed_plurals("d")
 
 
 def row(name: str | None = None, dtype: Any = None) -> Variable:

@@ -1,10 +1,13 @@
 """Arithmetic, functions, comparisons, reductions and matrix products of variables, as users type them (`T.exp`, `T.sum`).
 
 Arguments may be variables, NumPy arrays, lists and Python numbers; Python numbers take the dtype of the other argument.
-Theano's names `sqr`, `inv`, `sgn`, `abs_` and `switch` are kept.
+Theano's names `sqr`, `inv`, `sgn`, `abs_`, `power`, `int_div`, `switch` and `max_and_argmax` are kept.
 """
 from __future__ import annotations
 
+from typing import Any
+
+from ..graph import Variable
 from ..ops.elementwise import (
     abs,
     add,
@@ -95,6 +98,13 @@ inv = reciprocal
 abs_ = abs
 sgn = sign
 switch = where
+power = pow
+int_div = floor_div
+
+
+def max_and_argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> tuple[Variable, Variable]:
+    """The maximum along one axis (of all elements by default) and the place of the first, int64; NaN wins."""
+    return max(x, axis, keepdims), argmax(x, axis, keepdims)
 
 __all__ = [
     "abs",
@@ -125,6 +135,7 @@ __all__ = [
     "floor_div",
     "ge",
     "gt",
+    "int_div",
     "inv",
     "invert",
     "isfinite",
@@ -140,6 +151,7 @@ __all__ = [
     "lt",
     "matmul",
     "max",
+    "max_and_argmax",
     "maximum",
     "mean",
     "min",
@@ -152,6 +164,7 @@ __all__ = [
     "or_",
     "outer",
     "pow",
+    "power",
     "prod",
     "reciprocal",
     "relu",

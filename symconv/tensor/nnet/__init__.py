@@ -1,12 +1,14 @@
 """Layers of neural networks: convolution, pooling, activations, normalisation, dropout and losses."""
 from __future__ import annotations
 
+from . import abstract_conv, bn
 from .activations import (
     elu,
     gelu,
     hard_sigmoid,
     leaky_relu,
     log_softmax,
+    logsoftmax,
     relu,
     selu,
     sigmoid,
@@ -50,6 +52,7 @@ from .conv_transposed import conv1d_transpose, conv2d_transpose, conv3d_transpos
 from .dropout import dropout
 from .losses import binary_crossentropy, categorical_crossentropy, sigmoid_binary_crossentropy, softmax_cross_entropy
 from .normalisation import (
+    batch_normalization,
     batch_normalization_test,
     batch_normalization_train,
     group_normalization,
@@ -70,16 +73,18 @@ from .pooling import (
     pool_2d,
     pool_3d,
 )
+from .upsampling import bilinear_kernel_1D, bilinear_kernel_2D, bilinear_upsampling
 
 __all__ = ["ConvDgradAttributes", "ConvFpropAttributes", "ConvWgradAttributes", "Conv_dgrad_attributes",
-           "Conv_fprop_attributes", "Conv_wgrad_attributes", "average_pool_1d", "average_pool_2d", "average_pool_3d",
-           "batch_normalization_test", "batch_normalization_train", "binary_crossentropy", "categorical_crossentropy",
-           "causal_conv1d", "conv1d", "conv1d_grad_wrt_inputs", "conv1d_grad_wrt_weights", "conv1d_transpose", "conv2d",
-           "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights", "conv2d_transpose", "conv3d", "conv3d_grad_wrt_inputs",
-           "conv3d_grad_wrt_weights", "conv3d_transpose", "conv_dgrad", "conv_fprop", "conv_wgrad", "depthwise_conv1d",
-           "depthwise_conv2d", "depthwise_conv3d", "dropout", "elu", "gelu", "global_average_pool", "global_max_pool",
-           "group_normalization", "hard_sigmoid", "instance_normalization", "layer_normalization", "leaky_relu",
-           "local_response_normalization", "log_softmax", "max_pool_1d", "max_pool_2d", "max_pool_3d", "pool_1d", "pool_2d",
-           "pool_3d", "relu", "selu", "separable_conv1d", "separable_conv2d", "separable_conv3d", "sigmoid",
-           "sigmoid_binary_crossentropy", "silu", "softmax", "softmax_cross_entropy", "softplus", "softsign", "swish",
-           "tanh"]
+           "Conv_fprop_attributes", "Conv_wgrad_attributes", "abstract_conv", "average_pool_1d", "average_pool_2d",
+           "average_pool_3d", "batch_normalization", "batch_normalization_test", "batch_normalization_train",
+           "bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "binary_crossentropy", "bn",
+           "categorical_crossentropy", "causal_conv1d", "conv1d", "conv1d_grad_wrt_inputs", "conv1d_grad_wrt_weights",
+           "conv1d_transpose", "conv2d", "conv2d_grad_wrt_inputs", "conv2d_grad_wrt_weights", "conv2d_transpose", "conv3d",
+           "conv3d_grad_wrt_inputs", "conv3d_grad_wrt_weights", "conv3d_transpose", "conv_dgrad", "conv_fprop", "conv_wgrad",
+           "depthwise_conv1d", "depthwise_conv2d", "depthwise_conv3d", "dropout", "elu", "gelu", "global_average_pool",
+           "global_max_pool", "group_normalization", "hard_sigmoid", "instance_normalization", "layer_normalization",
+           "leaky_relu", "local_response_normalization", "log_softmax", "logsoftmax", "max_pool_1d", "max_pool_2d",
+           "max_pool_3d", "pool_1d", "pool_2d", "pool_3d", "relu", "selu", "separable_conv1d", "separable_conv2d",
+           "separable_conv3d", "sigmoid", "sigmoid_binary_crossentropy", "silu", "softmax", "softmax_cross_entropy",
+           "softplus", "softsign", "swish", "tanh"]

@@ -10,12 +10,13 @@ from ...ops.constants import as_variable
 from ...ops.promotion import float_dtype
 from ...ops.softmax import log_softmax, softmax
 
-__all__ = ["elu", "gelu", "hard_sigmoid", "leaky_relu", "log_softmax", "relu", "selu", "sigmoid", "silu", "softmax",
-           "softplus", "softsign", "swish", "tanh"]
+__all__ = ["elu", "gelu", "hard_sigmoid", "leaky_relu", "log_softmax", "logsoftmax", "relu", "selu", "sigmoid", "silu",
+           "softmax", "softplus", "softsign", "swish", "tanh"]
 
 sigmoid = ops.sigmoid
 softplus = ops.softplus
 tanh = ops.tanh
+logsoftmax = log_softmax
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_ALPHA = 1.6732632423543772848170429916717

@@ -19,8 +19,8 @@ from ...ops.pooling import Pool
 from ...ops.shape import Size, size_of
 from ...ops.sizes import joined_size
 
-__all__ = ["batch_normalization_test", "batch_normalization_train", "group_normalization", "instance_normalization",
-           "layer_normalization", "local_response_normalization"]
+__all__ = ["batch_normalization", "batch_normalization_test", "batch_normalization_train", "group_normalization",
+           "instance_normalization", "layer_normalization", "local_response_normalization"]
 
 
 def batch_normalization_train(inputs: Any, gamma: Any, beta: Any, axes: Any = "per-activation", epsilon: float = 1e-4,
@@ -80,6 +80,17 @@ def batch_normalization_test(inputs: Any, gamma: Any, beta: Any, mean: Any, var:
     scale, shift, centre, spread = (_parameter(name, value, x, chosen) for name, value in
                                     (("gamma", gamma), ("beta", beta), ("mean", mean), ("var", var)))
     return ((wide - centre) * (scale / sqrt(spread + epsilon)) + shift).astype(x.dtype)
+
+
+def batch_normalization(inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any, mode: str = "low_mem") -> Variable:
+    """(inputs - mean)·gamma/std + beta; all broadcast as NumPy, so statistics by channel have axes of size 1.
+
+    `mode`: Theano's "low_mem" or "high_mem", which name the same computation here.  ArgumentError for another.
+    """
+    if mode not in ("low_mem", "high_mem"):
+        raise ArgumentError(explain_error("batch_normalization has no such mode", repr(mode), 'use "low_mem" or "high_mem"'))
+    x, wide = _floats(inputs)
+    return ((wide - as_variable(mean)) * (as_variable(gamma) / as_variable(std)) + as_variable(beta)).astype(x.dtype)
 
 
 def layer_normalization(x: Any, gamma: Any = None, beta: Any = None, axes: Any = -1, epsilon: float = 1e-5) -> Variable:

@@ -131,11 +131,11 @@ def _pool(rank: int, input: Any, ws: Any, ignore_border: Any, stride: Any, pad: 
 def _check_names(function: str, ws: Any, old_names: dict[str, Any]) -> None:
     for name in old_names:
         if name in _NEW_NAMES:
-            raise TypeError(explain_error(f"{function} has no argument {name!r}", do=f"call it {_NEW_NAMES[name]!r}"))
-        raise TypeError(explain_error(f"{function} has no argument {name!r}",
-                                      do="use ws, ignore_border, stride, pad and mode"))
+            raise GraphTypeError(explain_error(f"{function} has no argument {name!r}", do=f"call it {_NEW_NAMES[name]!r}"))
+        raise GraphTypeError(explain_error(f"{function} has no argument {name!r}",
+                                           do="use ws, ignore_border, stride, pad and mode"))
     if ws is None:
-        raise TypeError(explain_error(f"{function} needs the window size", do="pass ws, an int or one int for each axis"))
+        raise GraphTypeError(explain_error(f"{function} needs the window size", do="pass ws, an int or one int for each axis"))
 
 
 def _per_axis(what: str, value: Any, rank: int, least: int) -> tuple[int, ...]:

@@ -63,11 +63,11 @@ def test_global_pooling():
     ({"ws": 2.0}, GraphTypeError, "Python ints"),
     ({"ws": Variable(TensorType("int64", ()))}, GraphTypeError, "Python ints"),
     ({"ws": 2, "ignore_border": None}, GraphTypeError, "True or False"),
-    ({"ds": 2}, TypeError, "call it 'ws'"),
-    ({"ws": 2, "st": 2}, TypeError, "call it 'stride'"),
-    ({"ws": 2, "padding": 1}, TypeError, "call it 'pad'"),
-    ({"ws": 2, "strides": 1}, TypeError, "no argument 'strides'"),
-    ({}, TypeError, "needs the window size"),
+    ({"ds": 2}, GraphTypeError, "call it 'ws'"),
+    ({"ws": 2, "st": 2}, GraphTypeError, "call it 'stride'"),
+    ({"ws": 2, "padding": 1}, GraphTypeError, "call it 'pad'"),
+    ({"ws": 2, "strides": 1}, GraphTypeError, "no argument 'strides'"),
+    ({}, GraphTypeError, "needs the window size"),
 ])
 def test_wrong_arguments(arguments, error, text):
     with pytest.raises(error, match=text):

@@ -1,0 +1,93 @@
+"""Names and idioms that programs written for Theano use, and what they mean here."""
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from support import evaluate
+
+import symconv as sc
+import symconv.tensor as T
+from symconv.errors import ArgumentError, GraphTypeError, ShapeError
+
+
+@pytest.mark.parametrize(("path", "names"), [
+    ("symconv", "function shared grad clone pp config Lop Rop In Out"),
+    ("symconv.printing", "debugprint pp"),
+    ("symconv.tensor", "grad Lop Rop specify_shape addbroadcast unbroadcast patternbroadcast power int_div max_and_argmax "
+                       "as_tensor_variable switch alloc fill inc_subtensor set_subtensor dmatrices lvectors ftensor4s"),
+    ("symconv.tensor.nnet", "relu logsoftmax batch_normalization bilinear_upsampling conv2d conv2d_transpose"),
+    ("symconv.tensor.nnet.abstract_conv", "conv2d conv3d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights bilinear_upsampling "
+                                          "bilinear_kernel_1D bilinear_kernel_2D separable_conv2d causal_conv1d"),
+    ("symconv.tensor.nnet.bn", "batch_normalization batch_normalization_train batch_normalization_test"),
+    ("symconv.tensor.nnet.dnn", "dnn_conv conv2d"),
+    ("symconv.tensor.signal.pool", "pool_2d pool_3d"),
+    ("symconv.tensor.shared_randomstreams", "RandomStreams MRG_RandomStreams"),
+])
+def test_names_under_theanos_paths(path, names):
+    module = importlib.import_module(path)
+    assert [name for name in names.split() if not callable(getattr(module, name, None)) and name != "config"] == []
+
+
+def test_types_make_variables():
+    x = T.TensorType("float32", (False, True, False))("x")
+    assert (x.name, x.type.shape) == ("x", (None, 1, None))
+    assert x.broadcastable == (False, True, False)
+    assert T.TensorType("float64", (2, None))().type.shape == (2, None)
+
+
+def test_plurals_with_a_dtype():
+    a, b = T.dmatrices("a", "b")
+    assert (a.name, b.name, a.type) == ("a", "b", sc.TensorType("float64", (None, None)))
+    assert [each.type.dtype for each in T.lvectors("i", "j")] == ["int64", "int64"]
+    assert T.btensor3s("t")[0].type == sc.TensorType("int8", (None,) * 3)
+
+
+def test_broadcast_patterns_say_sizes():
+    x = T.matrix("x")
+    row = T.addbroadcast(x, 0)
+    assert row.type.shape == T.patternbroadcast(x, (True, False)).type.shape == (1, None)
+    assert T.unbroadcast(x, 0) is x
+    with pytest.raises(ShapeError):
+        sc.compile([x], row * 2)(np.ones((2, 3), "float32"))
+    with pytest.raises(GraphTypeError, match="one entry for each axis"):
+        T.patternbroadcast(x, (True,))
+    with pytest.raises((GraphTypeError, ArgumentError)):
+        T.unbroadcast(x, 2)
+
+
+def test_shared_variables_with_a_pattern():
+    bias = sc.shared(np.zeros((1, 3), "float32"), broadcastable=(True, False))
+    assert bias.type.shape == (1, None)
+    bias.set_value(np.ones((1, 5), "float32"))
+    with pytest.raises(ShapeError):
+        bias.set_value(np.ones((2, 5), "float32"))
+    for words in ({"broadcastable": (True,)}, {"broadcastable": (True, False), "shape": (1, 3)}):
+        with pytest.raises(ArgumentError, match="one entry for each"):
+            sc.shared(np.zeros((1, 3), "float32"), **words)
+
+
+def test_methods():
+    x = T.matrix("x", dtype="float64")
+    value = np.array([[0.5, -1.5, 2.5], [3.2, 2.5, -4.0]])
+    largest, place = T.max_and_argmax(x, axis=1)
+    pairs = [(x.round(), value.round()), (x.ravel(), value.ravel()), (x.swapaxes(0, 1), value.T),
+             (x.norm(), np.linalg.norm(value)), (x.norm(1, axis=0, keepdims=True), np.abs(value).sum(0, keepdims=True)),
+             (largest, value.max(1)), (place, value.argmax(1)), (T.power(x, 2), value ** 2), (T.int_div(x, 2), value // 2)]
+    for (result, expected) in pairs:
+        found = evaluate([result], {x: value})[0]
+        assert found.shape == np.shape(expected)
+        np.testing.assert_allclose(found, expected)
+    assert largest.owner is not None
+    assert x.owner is None
+
+
+def test_batch_normalization_with_given_statistics():
+    rng = np.random.default_rng(0)
+    x, gamma, beta, mean, std = (rng.uniform(0.5, 2, shape) for shape in ((4, 3, 2, 2), *([(1, 3, 1, 1)] * 4)))
+    for mode in ("low_mem", "high_mem"):
+        found = T.nnet.batch_normalization(x, gamma, beta, mean, std, mode=mode).eval()
+        np.testing.assert_allclose(found, (x - mean) * gamma / std + beta, rtol=1e-12)
+    with pytest.raises(ArgumentError, match="low_mem"):
+        T.nnet.batch_normalization(x, gamma, beta, mean, std, mode="fast")
