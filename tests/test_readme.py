@@ -61,6 +61,25 @@ def test_every_file_it_names_is_there() -> None:
         assert (ROOT / name).exists(), name
 
 
+def test_every_file_of_the_module_lists_is_there() -> None:
+    """symconv/README.md: names stand relative to the folder of their heading, or to symconv/."""
+    package, missing, seen = ROOT / "symconv", [], 0
+    text = (package / "README.md").read_text(encoding="utf-8")
+    lists = text[text.index("## Folders and import directions"):text.index("## How to add an op")]
+    for section in lists.split("\n### ")[1:]:
+        heading = re.match(r"`(\w+)/`", section)
+        folders = [package, *([package / heading[1]] if heading else [])]
+        for line in re.split(r"\n(?=\s*- )", section):
+            nested = [each / name for each in folders for name in re.findall(r"`([\w/]+)/`", line)]
+            within = [*folders, *nested, *([folders[-1] / "lowered"] if line.startswith("  - ") else [])]
+            for name in re.findall(r"`([\w/*]+\.(?:py|js|j2|c\.j2|h\.j2))`", line):
+                seen += 1
+                if not any(list(folder.glob(name)) for folder in within if folder.is_dir()):
+                    missing.append(f"{section.splitlines()[0]}: {name}")
+    assert seen > 80
+    assert not missing
+
+
 def test_every_name_of_the_library_is_there() -> None:
     for module, name in re.findall(r"\b(sc|nnet|T)\.(\w+)", README):
         holder = {"sc": sc, "nnet": nnet, "T": T}[module]
