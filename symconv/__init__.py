@@ -48,9 +48,17 @@ _LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load
           "to_json": "printing.json_graph", "to_networkx": "printing.networkx_graph"}
 
 
+# Names of Theano's that are not here, and what to write instead.
+_ABSENT = {"scan": "write the loop in Python: the expression then holds every step",
+           "ifelse": "T.switch(condition, a, b) computes both branches and chooses element by element",
+           "jacobian": "sc.Lop and sc.Rop give its products with vectors",
+           "hessian": "sc.Rop of a gradient, or sc.grad of (gradient * v).sum(), gives its products with vectors",
+           "OrderedUpdates": "a dict or a list of pairs"}
+
+
 def __getattr__(name: str) -> _Any:
     if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(errors.explain_error(f"module {__name__!r} has no attribute {name!r}", do=_ABSENT.get(name, "")))
     return getattr(_import_module(f".{_LATER[name]}", __name__), name)
 
 

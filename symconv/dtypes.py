@@ -47,7 +47,6 @@ _ROWS = (
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
 _KNOWN_OBJECTS = {np.dtype(row.name): row.name for row in _ROWS if row.name != "bfloat16"}  # asking a dtype its name is slow
-FLOATS = tuple(row.name for row in _ROWS if row.kind == "f")
 INTEGERS = tuple(row.name for row in _ROWS if row.kind in "iu")
 
 

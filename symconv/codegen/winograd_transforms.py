@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from ..errors import InternalError
+
 Matrix = tuple[tuple[Fraction, ...], ...]
 
 POINTS = {2: ("0", "1", "-1"), 4: ("0", "5/8", "-5/8", "3/2", "-3/2")}
@@ -53,7 +55,7 @@ def cook_toom(results: int, taps: int, points: tuple[str, ...]) -> Transforms:
     """
     at = [Fraction(point) for point in points]
     if len(set(at)) != results + taps - 2:
-        raise ValueError(f"F({results}, {taps}) needs {results + taps - 2} different points, not {points}")
+        raise InternalError(f"F({results}, {taps}) needs {results + taps - 2} different points, not {points}")
     infinity = len(at)
     result = tuple((*(p ** power for p in at), Fraction(power == results - 1)) for power in range(results))
     others = [[q for q in at if q != p] for p in at]

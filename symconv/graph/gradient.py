@@ -153,10 +153,10 @@ def _known_cotangents(cost: Variable | None, known_grads: Mapping[Variable, Any]
     if not isinstance(cost, Variable):
         raise GraphTypeError(explain_error("the cost of a gradient is a symbolic variable", type(cost).__name__))
     if cost.ndim != 0:
-        raise GradientError(explain_error("the cost of a gradient is a scalar (rank 0)", f"{cost!r} of type {cost.type}",
+        raise GradientError(explain_error("the cost of a gradient is a scalar (rank 0)", f"{cost.label}: {cost.type}",
                                           "take its sum() or mean()", cost.source))
     if not dtypes.is_float(cost.dtype):
-        raise GradientError(explain_error("the cost of a gradient is a float", f"{cost!r} of type {cost.type}",
+        raise GradientError(explain_error("the cost of a gradient is a float", f"{cost.label}: {cost.type}",
                                           where=cost.source))
     known.setdefault(cost, Constant(np.ones((), dtypes.numpy_dtype(cost.dtype))))
     return known

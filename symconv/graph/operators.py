@@ -131,6 +131,10 @@ class Operators:
     def __getitem__(self, index: Any) -> Variable:
         return meaning("getitem")(self, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise GraphTypeError(explain_error("an expression cannot be changed", f"an assignment to {self!r}[...]",
+                                           "use what T.set_subtensor(x[index], value) gives (or T.inc_subtensor, for +=)"))
+
     def __bool__(self) -> bool:
         raise GraphTypeError(explain_error("a symbolic variable has no truth value before the function runs", repr(self),
                                            "use T.where(condition, a, b), or & | ~ instead of and, or, not"))

@@ -80,7 +80,8 @@ def index_array(raw: Any) -> Variable:
     """Indices as an int64 variable (a bool one stays as it is); an empty list holds no integers but is one of them."""
     array = constant(raw, "int64") if isinstance(raw, (list, tuple)) and not raw else as_variable(raw)
     if dtypes.is_float(array.dtype):
-        raise GraphTypeError(explain_error("an index is made of integers", f"{array!r} of type {array.type}", "cast it"))
+        raise GraphTypeError(explain_error("an index is made of integers", f"{array.label}: {array.type}",
+                                           'cast it: i.astype("int64"); masks are bool'))
     return array if array.dtype == "bool" else _as_int64(array)
 
 
@@ -109,7 +110,7 @@ def _integer(raw: Any, what: str) -> int | Variable:
     """An int (also where the value of a symbolic scalar is known) or an int64 scalar."""
     if isinstance(raw, Variable):
         if raw.ndim or not dtypes.is_integer(raw.dtype):
-            raise GraphTypeError(explain_error(f"{what} is an integer scalar", f"{raw!r} of type {raw.type}"))
+            raise GraphTypeError(explain_error(f"{what} is an integer scalar", f"{raw.label}: {raw.type}"))
         value = known_scalar(raw)
         return _as_int64(raw) if value is None else value
     if isinstance(raw, (bool, np.bool_)) or not hasattr(raw, "__index__"):

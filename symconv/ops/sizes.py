@@ -57,7 +57,7 @@ def as_size(entry: Any, what: str) -> Size:
     """One size: an int, or an integer scalar variable (an int where its value is known)."""
     if isinstance(entry, Variable):
         if entry.ndim != 0 or not dtypes.is_integer(entry.dtype):
-            raise GraphTypeError(explain_error(f"{what} takes integer scalars as sizes", f"{entry!r} of type {entry.type}"))
+            raise GraphTypeError(explain_error(f"{what} takes integer scalars as sizes", f"{entry.label}: {entry.type}"))
         value = known_scalar(entry)
         return entry.astype("int64") if value is None else value
     if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
@@ -104,12 +104,6 @@ def vector_sizes(vector: Variable, depth: int = 8) -> list[Size] | None:
             return joined
     value = known_value(vector)
     return None if value is None else [int(size) for size in value]
-
-
-def known_vector(vector: Variable) -> list[int | None]:
-    """What is known of the elements of an integer vector of static length; None for each that is not."""
-    sizes = vector_sizes(vector)
-    return [None] * (vector.type.shape[0] or 0) if sizes is None else known_sizes(sizes)
 
 
 def _composed_sizes(node: Apply, depth: int) -> list[Size] | None:

@@ -108,11 +108,6 @@ def plural(count: int, word: str, several: str = "") -> str:
     return f"{count} {word}" if count == 1 else f"{count} {several or word + 's'}"
 
 
-def place_text(place: SourceLine) -> str:
-    """A place in the user's code as `file.py:12`."""
-    return f"{escape(os.path.basename(place.filename))}:{place.lineno}"
-
-
 def places_text(places: Sequence[SourceLine]) -> str:
     """The places that made a node, as `file.py:12, 14; other.py:3`."""
     lines: dict[str, dict[str, None]] = {}  # a line run in several name scopes is told once

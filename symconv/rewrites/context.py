@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InternalError
-from ..graph import Apply, Constant, FunctionGraph, Op, Variable
+from ..graph import Apply, FunctionGraph, Op, Variable
 from ..graph.provenance import Sources
 from ..target import Target
 
@@ -221,8 +221,3 @@ class Context:
     def decline(self, node: Apply, reason: str) -> None:
         """For laws over the whole graph: note a reason not to rewrite at a node."""
         self.declined.append((node, reason))
-
-
-def constant_value(variable: Variable) -> Array | None:
-    """The value of a constant, None for any other variable."""
-    return variable.data if isinstance(variable, Constant) else None

@@ -43,7 +43,7 @@ def _replacements(node: Apply, context: Context) -> Mapping[Variable, Variable]:
         return {}
     pool = node.op.pool  # type: ignore[attr-defined]
     pooled, places = make_apply(PoolPlaces(pool), [image], node.source).outputs
-    made = {reader.outputs[0]: _made(reader, gradient, pool, received, places) for reader in readers}
+    made = {reader.outputs[0]: _made(reader, pool, received, places) for reader in readers}
     before = [each for each in context.graph.readers.get(image, ()) if each.op == pool]
     apart = _seconds([node, *before, *readers], context)
     together = _seconds([each.apply for each in (pooled, *made.values()) if each.apply is not None], context)
@@ -64,7 +64,7 @@ def _is_gradient(reader: Apply, gradient: Variable) -> bool:
     return reader.inputs[response] is gradient and reader.inputs[1 - response] is not gradient
 
 
-def _made(reader: Apply, gradient: Variable, pool: Pool, received: Variable, places: Variable) -> Variable:
+def _made(reader: Apply, pool: Pool, received: Variable, places: Variable) -> Variable:
     op: Conv = reader.op  # type: ignore[assignment]
     conv = replace(op, known=reader.outputs[0].type.shape)
     other = reader.inputs[0 if op.kind is Kind.WGRAD else 1]

@@ -134,7 +134,7 @@ def _make_program(mode: Mode, target: Target, place: Device | None, code: Machin
     with _Stage("select and schedule"):
         schedule = _schedule(rewritten, state, target, mode, code)
     with _Stage("plan memory"):
-        memory = plan_memory(schedule.steps, schedule.temporaries, ALIGNMENT if target.device == "cpu" else DEVICE_ALIGNMENT)
+        memory = plan_memory(schedule.steps, ALIGNMENT if target.device == "cpu" else DEVICE_ALIGNMENT)
     with _Stage("build"):
         program = _program(rewritten, schedule, memory, place)
     if config.debug >= 3:

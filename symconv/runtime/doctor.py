@@ -149,7 +149,7 @@ def _nvrtc() -> Iterator[Finding]:
 
     nvrtc = find_nvrtc()
     if nvrtc is None:
-        yield Finding("CUDA", "NVRTC", str(missing_nvrtc_error()).splitlines()[1].strip(), None,
+        yield Finding("CUDA", "NVRTC", str(missing_nvrtc_error()).splitlines()[1].strip().removeprefix("found: "), None,
                       "python -m pip install 'symconv[nvrtc]'")
         return
     yield Finding("CUDA", "NVRTC", f"{nvrtc.version[0]}.{nvrtc.version[1]} in {nvrtc.path}")

@@ -6,7 +6,7 @@ no two temporaries that live at the same time overlap.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -59,7 +59,7 @@ class MemoryPlan:
             heappush(ending, (slot.last, slot.offset, number))
 
 
-def plan_memory(steps: Sequence[Step], temporaries: Iterable[Storage], alignment: int = ALIGNMENT) -> MemoryPlan:
+def plan_memory(steps: Sequence[Step], alignment: int = ALIGNMENT) -> MemoryPlan:
     """Mark in-place writes, then give every temporary an offset that `alignment` divides (largest first, best fit); checked."""
     lives = _lives(steps)
     _share_in_place(steps, lives)

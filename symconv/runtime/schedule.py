@@ -34,7 +34,6 @@ class Schedule:
     outputs: list[Place]
     swapped: list[tuple[Variable, Place]]
     direct: list[Variable]
-    temporaries: list[Storage] = field(default_factory=list)
     places: dict[Variable, Place] = field(default_factory=dict)
     target: Target = field(default_factory=Target)
 
@@ -47,13 +46,12 @@ def make_schedule(graph: FunctionGraph, shared: Sequence[Variable], target: Targ
     outputs = [builder.output(position, variable) for position, variable in enumerate(graph.outputs)]
     for position, place in enumerate(outputs):
         place.storage.number = position  # as the user counts them, not in the order in which they were made
-    new_values = [(leaf, builder.new_value(leaf, new)) for leaf, new in graph.updates if new is not leaf]
+    new_values = [(leaf, builder.new_value(new)) for leaf, new in graph.updates if new is not leaf]
     steps = _updates_late(prepared_first(builder.steps, builder.leaves, [leaf for leaf, _ in new_values]), new_values)
     in_place = _InPlaceUpdates(steps)
     direct = {leaf: None for leaf, place in new_values if in_place.write(builder.places[leaf], place)}
     swapped = [(leaf, place) for leaf, place in new_values if leaf not in direct]
-    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, list(direct), list(builder.temporaries),
-                    builder.places, target)
+    return Schedule(steps, builder.leaves, builder.constants, outputs, swapped, list(direct), builder.places, target)
 
 
 class _Builder:
@@ -63,7 +61,6 @@ class _Builder:
         self.places: dict[Variable, Place] = {}
         self.leaves: dict[Variable, Storage] = {}
         self.constants: list[tuple[Storage, Constant]] = []
-        self.temporaries: dict[Storage, None] = {}
         self.copies: dict[Variable, Place] = {}
         self.computed: set[Variable] = set()  # results of steps; the others are views, of outputs too
         updated = {leaf for leaf, new in graph.updates if new is not leaf}
@@ -79,8 +76,6 @@ class _Builder:
         """Another storage of a kind."""
         storage = Storage(kind, self.counts[kind], nbytes)
         self.counts[kind] += 1
-        if kind == "temporary":
-            self.temporaries[storage] = None
         return storage
 
     def place(self, variable: Variable) -> Place:
@@ -171,10 +166,10 @@ class _Builder:
     def contiguous(self, variable: Variable) -> Place:
         """A row-major copy of a variable, made once."""
         if variable not in self.copies:
-            self.copies[variable] = self.copy(self.place(variable), "temporary", variable)
+            self.copies[variable] = self.copy(self.place(variable), "temporary")
         return self.copies[variable]
 
-    def copy(self, source: Place, kind: str, variable: Variable) -> Place:
+    def copy(self, source: Place, kind: str) -> Place:
         """A step that copies a place into a new storage."""
         operand = Operand.contiguous(source.operand.dtype, source.operand.shape)
         target = Place(self.new_storage(kind, operand.nbytes), 0, operand)
@@ -193,18 +188,17 @@ class _Builder:
         """The storage of an output: its own, copied to where the value lies elsewhere."""
         place = self.place(variable)
         own = variable in self.computed and place.storage.kind == "output" and self.output_numbers[variable] == position
-        return place if own else self.copy(place, "output", variable)
+        return place if own else self.copy(place, "output")
 
-    def new_value(self, leaf: Variable, new: Variable) -> Place:
+    def new_value(self, new: Variable) -> Place:
         """Where an update's new value is written: a storage that nothing else keeps."""
         place = self.place(new)
         if place.storage.kind == "temporary" and place.is_whole and new.apply is not None:
             place.storage.kind = "update"
             place.storage.number = self.counts["update"]
             self.counts["update"] += 1
-            del self.temporaries[place.storage]
             return place
-        return self.copy(place, "update", new)
+        return self.copy(place, "update")
 
 
 def _updates_late(steps: list[Step], new_values: list[tuple[Variable, Place]]) -> list[Step]:

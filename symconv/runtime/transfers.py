@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import Variable
 from .arguments import Out
 from .planned import PlannedProgram
 from .step import Place
@@ -49,13 +48,13 @@ def _on_device(program: PlannedProgram, stays: tuple[bool, ...]) -> Iterator[Tra
     for constant_storage, constant in program.schedule.constants:
         yield Transfer(f"constant {constant_storage.number}", constant.data.nbytes, "host to device, once")
     for variable, storage in program.schedule.inputs.items():
-        yield Transfer(variable.label, storage.nbytes, _arrival(variable, storage.kind))
+        yield Transfer(variable.label, storage.nbytes, _arrival(storage.kind))
     for number, place in enumerate(program.schedule.outputs):
         kept = number < len(stays) and stays[number]
         yield Transfer(f"output {number}", _bytes(place), "stays on the device" if kept else "device to host, on every call")
 
 
-def _arrival(variable: Variable, kind: str) -> str:
+def _arrival(kind: str) -> str:
     if kind == "shared":
         return "state: host to device when it is first used or has been set, then it stays there"
     return "host to device on every call, unless the argument lies there already"

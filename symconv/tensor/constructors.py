@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..config import config
-from ..errors import ArgumentError, explain_error
+from ..errors import ArgumentError, GraphTypeError, explain_error
 from ..graph import Variable
 from ..graph.types import make_type
 
@@ -37,9 +37,18 @@ def tensor(name: str | None = None, dtype: Any = None, shape: Sequence[int | Non
         shape: a size or None (known only at run time) for each axis.
         ndim: instead of `shape`, the rank with all sizes unknown.
 
+    Raises:
+        GraphTypeError: a name that is no text, or something else that is no dtype or no shape.
+        ArgumentError: `shape` and `ndim`.
+
     >>> print(tensor("x", "float32", (None, 3)).type)
     float32[?,3]
     """
+    if name is not None and not isinstance(name, str):
+        raise GraphTypeError(explain_error("the first argument of a variable is its name, a text", repr(name)))
+    if isinstance(dtype, (tuple, list)):
+        raise GraphTypeError(explain_error("the second argument of a variable is its dtype", repr(dtype),
+                                           "give sizes by name: shape=(None, 3)"))
     if ndim is not None:
         if shape:
             raise ArgumentError(explain_error("give shape or ndim, not both", f"shape={tuple(shape)}, ndim={ndim}"))

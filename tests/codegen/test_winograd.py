@@ -16,6 +16,7 @@ from symconv.codegen.conv_winograd import CONV_WINOGRAD, Blocks, ConvWinograd
 from symconv.codegen.implementation import Implementation
 from symconv.codegen.winograd_transforms import POINTS, Matrix, cook_toom, straight_line
 from symconv.config import config
+from symconv.errors import InternalError
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.epilogue import Epilogue
 from symconv.ops.scalar import Instruction, ScalarProgram
@@ -52,7 +53,7 @@ def test_matrices_of_two_results_are_the_known_ones() -> None:
 
 def test_points_must_be_different_and_enough() -> None:
     for points in (("0", "1"), ("0", "1", "1")):
-        with pytest.raises(ValueError, match="different points"):
+        with pytest.raises(InternalError, match="different points"):
             cook_toom(2, 3, points)
 
 

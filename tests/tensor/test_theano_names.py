@@ -83,6 +83,38 @@ def test_methods():
     assert x.owner is None
 
 
+@pytest.mark.parametrize(("name", "text"), [("scan", "loop in Python"), ("ifelse", "T.switch"), ("jacobian", "sc.Lop"),
+                                            ("hessian", "products with vectors"), ("nothing", "no attribute 'nothing'$")])
+def test_what_is_not_here_says_what_to_write(name, text):
+    with pytest.raises(AttributeError, match=text):
+        getattr(sc, name)
+    assert not hasattr(sc, name)
+
+
+def test_products_with_a_hessian_as_that_text_says():
+    x, v = T.dvector("x"), T.dvector("v")
+    gradient = sc.grad((x ** 3).sum() + x[0] * x[1], x)
+    point, direction = np.array([1.0, 2.0]), np.array([3.0, -1.0])
+    wanted = np.array([[6.0, 1.0], [1.0, 12.0]]) @ direction
+    for product in (sc.Rop(gradient, x, v), sc.grad((gradient * v).sum(), x)):
+        np.testing.assert_allclose(evaluate([product], {x: point, v: direction})[0], wanted)
+
+
+def test_mistakes_of_newcomers():
+    x = T.matrix("x")
+    with pytest.raises(GraphTypeError, match=r"set_subtensor"):
+        x[0] = 3
+    with pytest.raises(GraphTypeError, match=r"inc_subtensor"):
+        x[0] += 1
+    for build in (lambda: T.tensor4("x", (None, 3, 32, 32)), lambda: T.tensor("float32", (False,) * 4)):
+        with pytest.raises(GraphTypeError, match=r"shape="):
+            build()
+    with pytest.raises(GraphTypeError, match="its name, a text"):
+        T.matrix(3)
+    with pytest.raises(GraphTypeError, match=r'v: float32\[\?\]\n  do: cast it: i.astype\("int64"\)'):
+        x[T.vector("v")]
+
+
 def test_batch_normalization_with_given_statistics():
     rng = np.random.default_rng(0)
     x, gamma, beta, mean, std = (rng.uniform(0.5, 2, shape) for shape in ((4, 3, 2, 2), *([(1, 3, 1, 1)] * 4)))

@@ -97,9 +97,6 @@ class Graph(Protocol):
     def get_plan_name_at_index(self, index: int) -> str:
         """The engine and its knobs."""
 
-    def get_workspace_size_plan_at_index(self, index: int) -> int:
-        """Bytes of workspace of a plan that is built."""
-
     def deselect_numeric_notes(self, notes: Sequence[Any]) -> Graph:
         """Leave out plans with any of these notes."""
 
@@ -150,9 +147,6 @@ class Frontend(Protocol):
 
     def create_handle(self) -> Any:
         """A handle on the current device."""
-
-    def destroy_handle(self, handle: Any) -> None:
-        """Give a handle back."""
 
     def set_stream(self, handle: Any, stream: int) -> None:
         """The stream that executions with the handle run on."""

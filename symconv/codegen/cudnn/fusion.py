@@ -49,11 +49,6 @@ class Fusion:
         """The steps' names."""
         return tuple(step.name for step in self.steps)
 
-    @property
-    def reads_full(self) -> bool:
-        """Whether a step reads a tensor of the result's shape."""
-        return any(step.place == FULL for step in self.steps)
-
     def places(self) -> tuple[str, ...]:
         """CHANNEL or FULL of every operand, in order."""
         found = {step.operand: step.place for step in self.steps if step.operand is not None}

@@ -87,17 +87,5 @@ def _explicit(problem: ConvProblem) -> PaddingForm:
     return PaddingForm(EXPLICIT, padded, (("x", margins),))
 
 
-def copied_elements(form: PaddingForm) -> int:
-    """Elements of the larger tensors that a form needs; 0 where none is copied."""
-    shapes = {"x": form.problem.x_shape, "y": form.problem.y_shape}
-    total = 0
-    for role, _ in form.margins:
-        size = 1
-        for each in shapes[role]:
-            size *= each
-        total += size
-    return total
-
-
 def _with_unit(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:2], 1, *shape[2:])

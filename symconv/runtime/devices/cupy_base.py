@@ -9,7 +9,7 @@ from typing import Any
 
 from ...codegen.cuda.nvrtc_library import find_nvrtc
 from ...codegen.cudnn.library import findings
-from ...errors import BackendError, explain_error
+from ...errors import BackendError, InternalError, explain_error
 from .cupy_cudnn import figures_of
 from .interface import Buffer, DeviceMemoryError, DeviceProperties, Span
 
@@ -90,7 +90,7 @@ class CupyBase:
 def cupy_buffer(buffer: Buffer) -> CupyBuffer:
     """A buffer, which must be one of CuPy's."""
     if not isinstance(buffer, CupyBuffer):
-        raise TypeError(f"a buffer of another device: {buffer!r}")
+        raise InternalError(f"a buffer of another device: {buffer!r}")
     return buffer
 
 

@@ -21,7 +21,7 @@ from ...codegen.cuda.kernel import CudnnLaunch, Launch
 from ...codegen.cudnn.execution import launch_tensors, registered_stand_in
 from ...config import config
 from ...dtypes import numpy_dtype
-from ...errors import explain_error
+from ...errors import InternalError, explain_error
 from .find import ALIGNMENT
 from .interface import Action, Array, Buffer, DeviceMemoryError, DeviceProperties, Lent, Span
 
@@ -243,7 +243,7 @@ def _copy(target: Array, source: Array) -> Action:
 def _failure(action: Action) -> Exception:
     if isinstance(action, _Launch):
         return action.prepared.failure()
-    return TypeError(f"an action gave a result: {action!r}")
+    return InternalError(f"an action gave a result: {action!r}")
 
 
 def _bytes(span: Span) -> Array:
@@ -252,5 +252,5 @@ def _bytes(span: Span) -> Array:
 
 def _host(buffer: Buffer) -> HostBuffer:
     if not isinstance(buffer, HostBuffer):
-        raise TypeError(f"a buffer of another device: {buffer!r}")
+        raise InternalError(f"a buffer of another device: {buffer!r}")
     return buffer
