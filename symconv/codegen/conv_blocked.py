@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..target import Target
 from .blocked import BlockedConvolution, make_plan, moving_seconds, needs_copy, reads_blocks, refuse_layout
-from .conv_common import Geometry, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes
+from .conv_common import GEOMETRY_NUMBERS, Geometry, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes
 from .conv_depthwise_blocked import ConvDepthwiseBlocked
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
@@ -56,7 +56,7 @@ class ConvBlocked(BlockedConvolution):
         """The kernel; its workspace holds the taps' offsets, and each thread's sums and band of the image."""
         numbers = self._numbers(problem, target)
         tile = make_tile(problem.inputs[0].dtype, target)
-        threads, offsets, scratch = numbers[23], numbers[-3], numbers[-1]
+        threads, offsets, scratch = numbers[GEOMETRY_NUMBERS], numbers[-3], numbers[-1]
         workspace = 8 * offsets + threads * scratch * tile.itemsize
         return Kernel(self._name(problem, target), self._render(problem, target), numbers, workspace,
                       flops=conv_problem(problem).flops, bytes=minimal_bytes(problem))

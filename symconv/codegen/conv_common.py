@@ -92,6 +92,10 @@ def refuse_epilogue(epilogue: Epilogue, dtype: str) -> str | None:
     return None
 
 
+GEOMETRY_NUMBERS = 23
+"""Numbers of the struct Geometry; in kernels that share out work by themselves the number of threads comes next."""
+
+
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """A convolution as the kernels take it: three spatial axes (leading ones of size 1), channels counted in a group.
@@ -123,7 +127,7 @@ class Geometry:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The first 23 run-time sizes of every kernel, in the order of the struct Geometry of conv_geometry.c.j2."""
+        """The first GEOMETRY_NUMBERS run-time sizes of every kernel, in the order of the struct Geometry of conv_geometry.c.j2."""
         return (self.batch, self.groups, self.rows, self.channels, *self.inside, *self.outside, *self.kernel, *self.stride,
                 *self.dilation, *self.pad, int(self.flip))
 

@@ -3,7 +3,16 @@ from __future__ import annotations
 
 from ..target import Target
 from .blocked import BlockedConvolution, BlockedPlan, moving_seconds, needs_copy, reach, refuse_layout, region_pixels
-from .conv_common import Geometry, align, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes
+from .conv_common import (
+    GEOMETRY_NUMBERS,
+    Geometry,
+    align,
+    conv_problem,
+    epilogue_suffix,
+    make_epilogue,
+    make_geometry,
+    minimal_bytes,
+)
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
@@ -56,7 +65,7 @@ class ConvDepthwiseBlocked(BlockedConvolution):
     def build(self, problem: Problem, target: Target) -> Kernel:
         """The kernel; its workspace holds each thread's band."""
         numbers, tile = self._numbers(problem, target), make_tile(problem.inputs[0].dtype, target)
-        workspace = numbers[23] * numbers[-1] * tile.itemsize
+        workspace = numbers[GEOMETRY_NUMBERS] * numbers[-1] * tile.itemsize
         return Kernel(self._name(problem, target), self._render(problem, target), numbers, workspace,
                       flops=conv_problem(problem).flops, bytes=minimal_bytes(problem))
 

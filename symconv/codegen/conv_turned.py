@@ -16,6 +16,7 @@ from ..ops.spec import Kind
 from ..target import Target
 from .blocked import cut_for_threads, cut_regions, reach
 from .conv_common import (
+    GEOMETRY_NUMBERS,
     TAP_BYTES,
     Geometry,
     PixelConvolution,
@@ -100,7 +101,7 @@ class ConvTurned(PixelConvolution):
         conv, geometry, tile = conv_parts(problem, target)
         numbers = self._numbers(problem, target)
         head = _head_bytes(geometry, conv.kind, tile)
-        workspace = head + numbers[23] * numbers[-2] * tile.itemsize
+        workspace = head + numbers[GEOMETRY_NUMBERS] * numbers[-2] * tile.itemsize
         return conv_kernel(problem, self._name(problem, target), self._render(problem, target), numbers, workspace)
 
     def _numbers(self, problem: Problem, target: Target) -> tuple[int, ...]:
@@ -119,7 +120,7 @@ class ConvTurned(PixelConvolution):
         conv, geometry, tile = conv_parts(problem, target)
         return conv_source("conv_turned.c.j2", self._name(problem, target), problem, tile, turned=_turns(geometry, tile),
                            step=_steps(geometry, conv.kind)[2], turn=make_turn(tile.lanes), stage_bytes=STAGE_BYTES,
-                           head_size=23 + PLAN_NUMBERS)
+                           head_size=GEOMETRY_NUMBERS + PLAN_NUMBERS)
 
 
 PLAN_NUMBERS = 23

@@ -100,11 +100,13 @@ def _node_lines(step: StepReport, node: Apply) -> list[str]:
 
 
 def operand_text(variable: Variable) -> str:
+    """A variable, or the operation that makes it, with its type."""
     what = variable_text(variable) if variable.apply is None else operation_text(variable.apply)
     return f"{shortened(what)} {variable.type}"
 
 
 def choice_text(step: StepReport) -> str:
+    """What runs a step: its kernel with the expected or measured time, or the reference and why."""
     if step.reference_reason is not None:
         return f"the NumPy reference: {escape(step.reference_reason)}"
     chosen = next((each for each in step.candidates if each.is_chosen), None)
@@ -113,6 +115,7 @@ def choice_text(step: StepReport) -> str:
 
 
 def expected_text(candidate: CandidateReport) -> str:
+    """The time of a candidate and the rate that it means, in brackets; nothing where none is known."""
     if not candidate.seconds:
         return ""
     speed = f", {candidate.gflops:.1f} GFLOP/s" if candidate.gflops else ""
@@ -152,6 +155,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def rewrite_lines(reports: Iterable[RewriteReport]) -> list[str]:
+    """For each stage how often each rule was applied, then where one was not and why."""
     lines = []
     for report in reports:
         often = sorted(report.counts.items(), key=lambda item: (-item[1], item[0]))
