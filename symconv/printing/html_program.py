@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..runtime.function import Function, Kept
+from ..runtime.function import Function
+from ..runtime.kept import Kept
 from ..runtime.planned import PlannedProgram
 from ..runtime.profile_rows import StepRow
 from ..runtime.report import StepReport, make_report

@@ -43,16 +43,18 @@ class In:
 
     def convert(self, value: Any, position: int) -> Array:
         """The argument as an array the program can read (row-major, aligned), or an error naming the input."""
-        if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.flags.num & _READABLE == _READABLE:
+        wanted = self.numpy_dtype
+        if (type(value) is np.ndarray and ((dtype := value.dtype) is wanted or dtype == wanted)
+                and value.flags.num & _READABLE == _READABLE):
             shape = value.shape
-            if shape == self._shape or (self._shape is None and self._fits(shape)):
+            if shape == self._shape or (len(shape) == self._ndim and (not self._sizes or self._fits(shape))):
                 return value
         what = f"the input {self.name!r} (argument {position})" if self.name else f"argument {position}"
         array = checked_value(value, self.variable.type, what, allow_downcast=self.allow_downcast, strict=self.strict)
         return np.require(array, requirements=["C", "A"])
 
     def _fits(self, shape: tuple[int, ...]) -> bool:
-        return len(shape) == self._ndim and (not self._sizes or all(shape[axis] == size for axis, size in self._sizes))
+        return all(shape[axis] == size for axis, size in self._sizes)
 
 
 class Out:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .checked import CheckedRun
+from .container import note_written_in_place
 from .program import Program
+from .state_groups import UsedState
 
 if TYPE_CHECKING:
     from ..graph import Variable
-    from .function import Kept
+    from .kept import Kept
 
 Array = np.ndarray[Any, Any]
 
@@ -61,10 +63,10 @@ def carry_out(call: Call, run: Any) -> list[Any]:
 
 
 class CpuCall:
-    """A call on the CPU, on arrays of the program's leaves."""
+    """A call on the CPU, on arrays of the program's inputs; the program knows where its state lies."""
 
-    def __init__(self, kept: Kept, program: Program, arrays: Sequence[Array]) -> None:
-        self.kept, self.program, self.arrays = kept, program, arrays
+    def __init__(self, kept: Kept, program: Program, inputs: Sequence[Array], state: UsedState) -> None:
+        self.kept, self.program, self.inputs, self.state = kept, program, inputs, state
         self._found = program.new_results()
         self._checked: list[bool] | None = None
         self._is_stored = False
@@ -72,24 +74,25 @@ class CpuCall:
 
     def run(self, prepare: bool) -> None:
         """In one C call, where all steps have kernels."""
-        self.program.run(self.arrays, None, prepare, self._found)
+        self.program.run(self.inputs, None, prepare, self._found)
 
     def run_profiled(self, prepare: bool, seconds: Array, waits: Array) -> None:
         """Nothing is waited for."""
-        self.program.run(self.arrays, seconds, prepare, self._found)
+        self.program.run(self.inputs, seconds, prepare, self._found)
 
     def run_checked(self, check: str, values: dict[Variable, Array]) -> None:
         """Step by step, on results with guard bytes around them."""
         self._checked = []
-        CheckedRun(self.program, self.arrays, check).run(self._found, self._checked)
+        arrays = [*self.inputs, *(container.array for container in self.kept.state)]
+        CheckedRun(self.program, arrays, check).run(self._found, self._checked)
 
     def store(self) -> None:
         """What was written in place has changed; what was not is replaced."""
         is_done = self.program.has_finished if self._checked is None else bool(self._checked)
         if self._is_stored or not is_done:
             return
-        for container in self.kept.direct:
-            container.note_written()
+        note_written_in_place(self.kept.direct)
+        self.state.count_change()
         for container, array in zip(self.kept.swapped, self._found[self.kept.n_outputs:], strict=True):
             container.replace(array)
         self._is_stored = True

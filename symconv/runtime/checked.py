@@ -168,7 +168,7 @@ class CheckedRun(Watch):
         """Fill the results; `done` gets an element at the end. What is raised before leaves the leaves as they were."""
         before = [np.array(array) for array in self.arrays]
         try:
-            self.cpu_program.run_stepwise(self.arrays, self.results, self.step)
+            self.cpu_program.run_stepwise(self.arrays[:len(self.program.inputs)], self.results, self.step)
             for result, found in zip(results, self.results, strict=True):
                 result[...] = found
             done.append(True)

@@ -23,7 +23,8 @@ from .arguments import In, Out, make_inputs
 from .bind import bind
 from .devices.find import ALIGNMENT as DEVICE_ALIGNMENT
 from .devices.find import find_device, is_device
-from .function import Function, Kept, Recipe, program_order
+from .function import Function, Recipe, program_order
+from .kept import Kept
 from .memory import ALIGNMENT, MemoryPlan, plan_memory
 from .mode import Mode, find_mode
 from .program import Program

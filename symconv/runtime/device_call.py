@@ -14,7 +14,7 @@ from .devices.interface import Buffer, Lent, Span
 from .step import Place
 
 if TYPE_CHECKING:
-    from .function import Kept
+    from .kept import Kept
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,8 @@ from .container import Container
 from .device_call import DeviceCall
 from .device_program import DeviceProgram
 from .devices.interface import Device, DeviceMemoryError, Lent
-from .function import Function, Kept
+from .function import Function
+from .kept import Kept
 
 Array = np.ndarray[Any, Any]
 logger = logging.getLogger("symconv")
@@ -53,9 +54,13 @@ class DeviceFunction(Function):
         return array
 
     def _run(self, arguments: list[Any]) -> list[Any]:
-        leaves = [*arguments, *(leaf.container for leaf in self._shared)]
+        leaves = self._leaf_values(arguments)
         kept = self._program(leaves)
-        return self._carry_out(self._made_call(kept, kept.in_order(leaves)), leaves)
+        kept.look_at_state()
+        return self._carry_out(self._made_call(kept, kept.in_order(leaves)), arguments)
+
+    def _leaf_values(self, arguments: list[Any]) -> list[Any]:
+        return [*arguments, *(leaf.container for leaf in self._shared)]
 
     def _made_call(self, kept: Kept, values: list[Any]) -> DeviceCall:
         """A call with all the memory that it needs; programs for other shapes make room where there is not enough."""
@@ -69,9 +74,8 @@ class DeviceFunction(Function):
     def _free_but(self, kept: Kept | None) -> None:
         """Drop all programs but one, and wait for their memory."""
         groups = [(key, [each for each in group if each is kept]) for key, group in self._programs.items()]
-        self._programs.clear()
+        self._drop_programs()
         self._programs.update({key: group for key, group in groups if group})
-        self._last_key, self._last_kept = None, None
         gc.collect()
 
     def _build_within_memory(self, graph: FunctionGraph, arrays: dict[Variable, Array]) -> Kept:

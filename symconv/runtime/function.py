@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +15,13 @@ from ..errors import FunctionError, InternalError, explain_error
 from ..graph import FunctionGraph, Variable
 from ..rewrites.log import Log, Rewrites
 from .arguments import In, match_arguments
-from .bind import Guard
 from .calls import Call, CpuCall, carry_out
-from .container import Container
-from .locking import holding
+from .kept import Kept
 from .mode import Mode
 from .profile import Profile
 from .program import Program
 from .shared import SharedVariable
+from .state_groups import UsedState
 
 if TYPE_CHECKING:
     from .cross_compile import CrossProgram
@@ -30,65 +29,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 MAX_PROGRAMS = 256
-
-
-@dataclass
-class Kept:
-    """A program with how its leaves correspond to the function's, the guards that must hold, and what rewriting noted."""
-
-    program: Program | DeviceProgram | CrossProgram
-    leaves: dict[Variable, Variable]
-    guards: tuple[Guard, ...]
-    log: Any
-    order: tuple[int, ...] | None = None
-    prepared_for: tuple[int, ...] | None = None
-
-    def in_order(self, arrays: list[Array]) -> list[Array]:
-        """The arrays of the function's leaves in the order of the program's (`order`; None where it is the same)."""
-        return arrays if self.order is None else [arrays[place] for place in self.order]
-
-    def bindings(self, arrays: dict[Variable, Array]) -> dict[Variable, Array]:
-        """The arrays of the function's leaves as those of the program's."""
-        return {bound: arrays[leaf] for bound, leaf in self.leaves.items()}
-
-    def must_prepare(self) -> bool:
-        """Whether the program's prepared steps must run again: their state has changed, or may have, unseen."""
-        if not self.program.n_prepared:
-            return False
-        return self.prepared_for != self._versions or any(container.borrowed for container in self.watched)
-
-    def note_prepared(self) -> None:
-        """The prepared steps have run for the present state."""
-        self.prepared_for = self._versions
-
-    @property
-    def _versions(self) -> tuple[int, ...]:
-        return tuple([container.version for container in self.watched])
-
-    @cached_property
-    def watched(self) -> tuple[Container, ...]:
-        """The state that prepared steps read."""
-        return tuple(_container(self.leaves[bound]) for bound in self.program.watched)
-
-    @cached_property
-    def direct(self) -> tuple[Container, ...]:
-        """The state that the program writes in place."""
-        return tuple(_container(self.leaves[bound]) for bound in self.program.schedule.direct)
-
-    @cached_property
-    def swapped(self) -> tuple[Container, ...]:
-        """The state whose new value is another array."""
-        return tuple(_container(self.leaves[bound]) for bound, _ in self.program.schedule.swapped)
-
-    @cached_property
-    def is_plain(self) -> bool:
-        """Whether a run is no more than the program's: no prepared steps, no state written, arrays in its order."""
-        return not (self.program.n_prepared or self.direct or self.swapped or self.order)
-
-    @cached_property
-    def n_outputs(self) -> int:
-        """How many of the program's results are outputs; the rest are new values of `swapped`."""
-        return len(self.program.schedule.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +66,12 @@ class Function:
         self._lock = threading.RLock()
         self._programs: OrderedDict[tuple[Any, ...], list[Kept]] = OrderedDict()
         self._shared = tuple(leaf for leaf in graph.leaves if isinstance(leaf, SharedVariable))
-        self._locked = tuple(sorted({id(leaf.container): leaf.container for leaf in self._shared}.values(), key=id))
+        self._state = UsedState(leaf.container for leaf in self._shared)
         self._leaves = call_leaves(graph)
         self._inputs = recipe.inputs
         self._converts = [(position, each.convert) for position, each in enumerate(recipe.inputs)]
-        self._last_key: tuple[Any, ...] | None = None
-        self._last_kept: Kept | None = None
+        self._ready: dict[tuple[Any, ...], Kept] = {}  # by shapes of inputs: programs that know where the present state lies
+        self._last: Kept | None = None
 
     @property
     def inputs(self) -> tuple[In, ...]:
@@ -168,17 +108,17 @@ class Function:
             return self._call_profiled(args, kwargs)
         arguments = self._match(args, kwargs)
         with self._lock:
-            return self._run_on_state(arguments) if self._locked else self._structure(self._run(arguments))
+            return self._structure(self._run_on_state(arguments) if self._shared else self._run(arguments))
 
-    def _run_on_state(self, arguments: list[Any]) -> Any:
+    def _run_on_state(self, arguments: list[Any]) -> list[Any]:
         """A run that no other function disturbs which shares state with this one."""
-        return self._structure(holding([container.lock for container in self._locked], partial(self._run, arguments)))
+        return self._state.holding(partial(self._run, arguments))
 
     def _call_profiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call whose time in Python around the program is noted too."""
         with self._lock:
             start, made = time.perf_counter(), self.profile.making_seconds
-            result = self._run_on_state(self._match(args, kwargs))
+            result = self._structure(self._run_on_state(self._match(args, kwargs)))
             if not self.mode.check:
                 self.profile.note_call(start, self.profile.making_seconds - made)
         return result
@@ -189,26 +129,58 @@ class Function:
         return match_arguments(self._inputs, args, kwargs, self.name)
 
     def _run(self, arguments: list[Array]) -> list[Array]:
-        arrays = arguments + [leaf.container.array for leaf in self._shared] if self._shared else arguments
-        kept = self._program(arrays)
-        program = kept.program
-        if kept.is_plain and isinstance(program, Program) and not (self.profiling or self.mode.check):
-            return program.run(arrays, None, False)
-        if kept.direct:
-            for container in kept.direct:
-                container.make_private()
-            arrays = arguments + [leaf.container.array for leaf in self._shared]
-        return self._carry_out(CpuCall(kept, _on_cpu(kept), kept.in_order(arrays)), arrays)
+        kept = self._kept_for(arguments)
+        program, inputs = kept.program, kept.inputs_of(arguments)
+        if not isinstance(program, Program):
+            raise InternalError("a function on the CPU has a program for another device")
+        if kept.changes_state or kept.must_prepare or self.profiling or self.mode.check:
+            return self._carry_out(CpuCall(kept, program, inputs, self._state), arguments)
+        return program.run(inputs, None, False)
 
-    def _carry_out(self, call: Call, leaves: list[Any]) -> list[Any]:
-        """Run a call, whole: `leaves` are the values of the function's leaves."""
+    def _kept_for(self, arguments: list[Array]) -> Kept:
+        """The program for these arguments, which knows where the state lies.
+
+        While no state changes, but by this function in place, nothing is done for each shared variable.
+        """
+        if self._shared and self._state.has_changed:
+            self._ready.clear()
+        shapes = tuple([array.shape for array in arguments])
+        kept = self._ready.get(shapes)
+        if kept is None:
+            return self._made_ready(arguments, shapes)
+        if kept is not self._last:
+            self._use(kept)
+        return kept
+
+    def _made_ready(self, arguments: list[Array], shapes: tuple[Any, ...]) -> Kept:
+        """The same, where state has changed or the shapes are others.
+
+        Nobody knows of a borrowed array whether it has changed, nor of a program with guards whether they hold: both are looked at
+        in every call.
+        """
+        kept = self._program(self._leaf_values(arguments))
+        for container in kept.direct:
+            container.make_private()
+        if isinstance(kept.program, Program):
+            kept.program.bind_state([container.array for container in kept.state])
+        kept.look_at_state()
+        self._state.note()
+        if not kept.guards and not any(container.borrowed for container in self._state.containers):
+            self._ready[shapes] = kept
+        return kept
+
+    def _carry_out(self, call: Call, arguments: list[Any]) -> list[Any]:
+        """Run a call, whole."""
         if self.mode.check:
-            return carry_out(call, partial(self._run_checked, leaves))
-        prepare = call.kept.must_prepare()
+            return carry_out(call, partial(self._run_checked, self._leaf_values(arguments)))
+        prepare = call.kept.must_prepare
         results = carry_out(call, partial(self._run_profiled if self.profiling else _run_plainly, prepare))
         if prepare:
             call.kept.note_prepared()
         return results
+
+    def _leaf_values(self, arguments: list[Any]) -> list[Any]:
+        return arguments + [leaf.container.array for leaf in self._shared]
 
     def _run_checked(self, leaves: list[Any], call: Call) -> None:
         """A run that watches itself (`Mode.check`)."""
@@ -228,21 +200,24 @@ class Function:
         call.run_profiled(prepare, seconds, waits)
         self.profile.note(program, time.perf_counter() - start, seconds, waits)
 
-    def _program(self, arrays: list[Array]) -> Kept:
-        """The program for the shapes of these arrays; made now if there is none."""
+    def _program(self, arrays: list[Any]) -> Kept:
+        """The program for the shapes of these values of all leaves; made now if there is none."""
         key = tuple([array.shape for array in arrays])
-        if key == self._last_key and self._last_kept is not None:
-            return self._last_kept
         kept = self._find(key, arrays)
         if kept is None:
             start = time.perf_counter()
             kept = self._build(self.graph, self._bindings(arrays))
             self.profile.making_seconds += time.perf_counter() - start
+            kept.key = key
             self._programs.setdefault(key, []).insert(0, kept)
-        self._programs.move_to_end(key)
+        self._use(kept)
         self._forget_old()
-        self._last_key, self._last_kept = (key, None if kept.guards else kept)
         return kept
+
+    def _use(self, kept: Kept) -> None:
+        """Note which program was used last."""
+        self._programs.move_to_end(kept.key)
+        self._last = kept
 
     def _find(self, key: tuple[Any, ...], arrays: list[Array]) -> Kept | None:
         """The program kept for these shapes whose guards hold."""
@@ -260,6 +235,7 @@ class Function:
         while sum(map(len, self._programs.values())) > MAX_PROGRAMS:
             key, group = next(iter(self._programs.items()))
             group.pop()
+            self._ready.clear()
             if not group:
                 del self._programs[key]
 
@@ -281,7 +257,7 @@ class Function:
                                               "give tuples of sizes: prepare((2, 3), (4,))"))
         zeros = [np.zeros(shape, each.numpy_dtype) for shape, each in zip(shapes, inputs, strict=True)]
         with self._lock:
-            return self._program(zeros + [leaf.container.array for leaf in self._shared]).program
+            return self._program(self._leaf_values(zeros)).program
 
     def explain(self, what: Any = None, format: str = "text") -> Any:
         """What the program used last does and why.
@@ -329,8 +305,12 @@ class Function:
     def free(self) -> None:
         """Drop the programs and their memory; the next call makes them again."""
         with self._lock:
-            self._programs.clear()
-            self._last_key, self._last_kept = None, None
+            self._drop_programs()
+
+    def _drop_programs(self) -> None:
+        self._programs.clear()
+        self._ready.clear()
+        self._last = None
 
     def _repr_html_(self) -> str:
         """A summary for notebooks."""
@@ -362,18 +342,6 @@ def program_order(graph: FunctionGraph, program: Program | DeviceProgram | Cross
 
 def _run_plainly(prepare: bool, call: Call) -> None:
     call.run(prepare)
-
-
-def _on_cpu(kept: Kept) -> Program:
-    if not isinstance(kept.program, Program):
-        raise InternalError("a function on the CPU has a program for another device")
-    return kept.program
-
-
-def _container(leaf: Variable) -> Container:
-    if not isinstance(leaf, SharedVariable):
-        raise InternalError(f"{leaf!r} is updated but is no shared variable")
-    return leaf.container
 
 
 def _guards_hold(kept: Kept, arrays: dict[Variable, Array]) -> bool:

@@ -18,7 +18,8 @@ from ..rewrites.rule import Phase
 from ..target import Target
 from .bind import bind
 from .compile import flat_outputs
-from .function import Function, Kept
+from .function import Function
+from .kept import Kept
 from .targets import function_target
 
 AS_WRITTEN, BIND, PROGRAM = "as written", "bind", "program"

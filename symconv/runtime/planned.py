@@ -25,7 +25,10 @@ class PlannedProgram:
         self.memory = memory
         self.steps = schedule.steps
         self.lock = threading.Lock()
-        self.leaves: tuple[Variable, ...] = tuple(schedule.inputs)
+        kinds = {leaf: storage.kind for leaf, storage in schedule.inputs.items()}
+        self.inputs = tuple(leaf for leaf, kind in kinds.items() if kind == "input")
+        self.state = tuple(leaf for leaf, kind in kinds.items() if kind != "input")
+        self.leaves: tuple[Variable, ...] = (*self.inputs, *self.state)
         self.n_prepared = sum(step.is_prepared for step in self.steps)
         self.watched = watched_leaves(self.steps, schedule.inputs)
 

@@ -28,7 +28,7 @@ from .step import Place, Step
 Array = np.ndarray[Any, Any]
 
 
-_FIRST_NUMBER = 2  # of the storages with a pointer of their own, after the arena and what is kept
+_FIRST_NUMBER = 2  # of the storages with a pointer of their own, after the arena and what is kept between calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,10 @@ class Segment:
 
 
 class Program(PlannedProgram):
-    """Steps, memory plan and built kernels. `run` takes arrays for the leaves and gives the outputs' and new values' arrays.
+    """Steps, memory plan and built kernels.
 
+    `run` takes arrays for the inputs and gives the outputs' and new values' arrays. Where the state lies is told before
+    (`bind_state`), once for as long as it stays there: the caller keeps its arrays alive.
     """
 
     def __init__(self, graph: FunctionGraph, schedule: Schedule, memory: MemoryPlan) -> None:
@@ -58,20 +60,24 @@ class Program(PlannedProgram):
             self._pointers[self._numbers[storage]] = array.ctypes.data
         self._results = [output_maker(place.operand.shape, dtypes.numpy_dtype(place.operand.dtype))
                          for place in self.result_places()]
-        self._arrays = (ctypes.c_void_p * max(1, len(self.leaves) + len(self._results)))()
-        self._put_arrays = struct.Struct(f"{len(self.leaves) + len(self._results)}P").pack_into
+        self._first_state = _FIRST_NUMBER + len(self._constants)
+        self._first_array = self._first_state + len(self.state)
+        n_arrays = len(self.inputs) + len(self._results)
+        self._arrays = (ctypes.c_void_p * n_arrays)()
+        self._put_arrays = struct.Struct(f"{n_arrays}P").pack_into
         self._segments = self._make_segments()
         self._is_finished = False
         self._all_in_c = DATA_OFFSET >= 0 and all(segment.compiled is not None for segment in self._segments)
 
     def _number_storages(self) -> dict[Any, int]:
-        """Numbers of the storages with a pointer of their own: 0 is the arena, 1 what is kept; constants, leaves, results."""
-        storages = (*(storage for storage, _ in self.schedule.constants), *self.schedule.inputs.values(),
+        """Numbers of the storages with a pointer of their own: 0 the arena, 1 what is kept; constants, state, inputs, results."""
+        storages = (*(storage for storage, _ in self.schedule.constants),
+                    *(self.schedule.inputs[leaf] for leaf in (*self.state, *self.inputs)),
                     *(place.storage for place in self.result_places()))
         return {storage: number for number, storage in enumerate(storages, _FIRST_NUMBER)}
 
     def _compiled(self, steps: list[tuple[int, list[tuple[int, int]], Sequence[int]]]) -> CompiledProgram:
-        return CompiledProgram(steps, self._pointers, self._arrays, _FIRST_NUMBER + len(self._constants))
+        return CompiledProgram(steps, self._pointers, self._arrays, self._first_array)
 
     def _reference_to(self, place: Place) -> tuple[int, int]:
         """A place as (storage number, byte offset)."""
@@ -118,19 +124,23 @@ class Program(PlannedProgram):
         last = self._segments[-1].compiled if self._segments else None
         return self._is_finished if last is None else last.is_finished
 
-    def run(self, leaf_arrays: Sequence[Array], times: Array | None = None, prepare: bool = True,
+    def bind_state(self, arrays: Sequence[Array]) -> None:
+        """Where the state lies from now on: the arrays of `state`, in order."""
+        self._pointers[self._first_state:self._first_array] = list(map(data_address, arrays))
+
+    def run(self, inputs: Sequence[Array], times: Array | None = None, prepare: bool = True,
             results: list[Array] | None = None) -> list[Array]:
-        """Run on arrays of `leaves`, in order; gives the arrays of the outputs, then of the swapped updates.
+        """Run on arrays of `inputs`, in order; gives the arrays of the outputs, then of the swapped updates.
 
         `times`, float64 with a place for every step, gets the seconds that each took.  `prepare`: whether the first
         `n_prepared` steps run too; not needed while the state of `watched` is as it was in the last run that did.
         `results` are the arrays to fill, of `new_results`.
         """
         results = [make() for make in self._results] if results is None else results
-        arrays = [*leaf_arrays, *results]
+        arrays = [*inputs, *results]
         self._put_arrays(self._arrays, 0, *map(id, arrays))
         if not self._all_in_c:
-            self._pointers[_FIRST_NUMBER + len(self._constants):] = list(map(data_address, arrays))
+            self._pointers[self._first_array:] = list(map(data_address, arrays))
         for segment in self._segments:
             if segment.compiled is not None:
                 first = 0 if prepare or segment.first else self.n_prepared
@@ -142,12 +152,12 @@ class Program(PlannedProgram):
         self._is_finished = True
         return results
 
-    def run_stepwise(self, leaf_arrays: Sequence[Array], results: Sequence[Array],
+    def run_stepwise(self, inputs: Sequence[Array], results: Sequence[Array],
                      around: Callable[[int, Callable[[], None]], None]) -> None:
         """Run every step by itself: `around(position, run)` is called in its place and calls `run()`. For checks; slow."""
-        arrays = [*leaf_arrays, *results]
+        arrays = [*inputs, *results]
         self._arrays[:len(arrays)] = list(map(id, arrays))
-        self._pointers[_FIRST_NUMBER + len(self._constants):] = list(map(data_address, arrays))
+        self._pointers[self._first_array:] = list(map(data_address, arrays))
         for segment in self._segments:
             if segment.step is not None:
                 around(segment.first, partial(self._run_reference, segment.step))

@@ -21,7 +21,8 @@ from .targets import function_target, why_not_cudnn
 from .transfers import Transfer, outputs_staying, transfers
 
 if TYPE_CHECKING:
-    from .function import Function, Kept
+    from .function import Function
+    from .kept import Kept
 
 
 @dataclass(frozen=True, slots=True)

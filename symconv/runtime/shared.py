@@ -35,12 +35,7 @@ class SharedVariable(Variable):
 
     def get_value(self, borrow: bool = False) -> Array:
         """The value: a copy, or with `borrow=True` the array itself, which later updates may change in place."""
-        with self.container.lock:
-            if borrow:
-                array = self.container.array  # first: a value that is fetched from a device comes in an array that nobody holds
-                self.container.borrowed = True
-                return array
-            return self.container.array.copy()
+        return self.container.lend() if borrow else self.container.copied()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
         """Replace the value; a copy is kept, or with `borrow=True` the array itself where it fits as it is.
@@ -54,12 +49,10 @@ class SharedVariable(Variable):
 
     def zero(self, borrow: bool = False) -> None:
         """Set every element to 0; with `borrow=True` in the array itself."""
-        with self.container.lock:
-            if borrow:
-                self.container.array[...] = 0
-                self.container.note_written()
-            else:
-                self.container.replace(np.zeros_like(self.container.array))
+        if borrow:
+            self.container.fill(0)
+        else:
+            self.container.alone(lambda: self.container.replace(np.zeros_like(self.container.array)))
 
     def __reduce__(self) -> Any:
         return _rebuild, (self.type, self.container.array, self.name, self.source), (None, {"default_update": self.default_update})
