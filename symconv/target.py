@@ -80,7 +80,8 @@ class Target:
     expected seconds of the fastest kernel, or why none runs the op.  `arch` is a GPU's compute capability without its dot (90), 0
     for the CPU; `gpu` its figures as cuDNN's JSON (empty: not known); `place` the device of this machine that it is (`cuda:0`;
     empty: none, it is only compiled for).  `find_ceilings` gives the machine's ceilings when an estimate first asks for them (which
-    may measure them); they change no kernel, so two targets that differ in them are equal.
+    may measure them); they change no kernel, so two targets that differ in them are equal.  `vector_registers` is how many vectors
+    the processor holds at once; 0: what one with such vectors has at least.
     """
 
     device: str = "cpu"
@@ -90,10 +91,20 @@ class Target:
     arch: int = 0
     gpu: str = ""
     place: str = ""
+    vector_registers: int = 0
     refuse_epilogue: Callable[..., str | None] = field(default=_never, compare=False)
     refuse_elementwise: Callable[..., str | None] = field(default=_never, compare=False)
     estimate: Callable[..., float | str] = field(default=_no_estimate, compare=False)
     find_ceilings: Callable[[], Ceilings] = field(default=_default_ceilings, compare=False)
+
+    @property
+    def registers(self) -> int:
+        """How many vectors the processor holds at once.
+
+        >>> Target().registers, Target(vector_bytes=64).registers, Target(vector_bytes=16, vector_registers=32).registers
+        (16, 32, 32)
+        """
+        return self.vector_registers or (32 if self.vector_bytes >= 64 else 16)
 
     @property
     def ceilings(self) -> Ceilings:

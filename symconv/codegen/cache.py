@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import shutil
 import stat
@@ -24,7 +25,9 @@ from pathlib import Path
 from ..config import config
 from ..errors import BackendError, explain_error
 
+log = logging.getLogger("symconv.codegen")
 _STALE_SECONDS = 3600.0  # scratch folders older than this are left-overs of killed processes
+_ROOM = bytes(4 << 20)   # what a compiler needs to write at least, its own temporary files included
 
 
 class KernelCache:
@@ -34,8 +37,9 @@ class KernelCache:
         self.folder = folder
         self.writable = folder
         self._lock = threading.Lock()
-        if not self._prepare():
-            self._use_temporary("is read-only")
+        refused = self._prepare()
+        if refused:
+            self._use_temporary(f"cannot be used ({refused})")
         self._remove_stale()
 
     def find(self, name: str, suffix: str = ".so") -> Path | None:
@@ -43,7 +47,7 @@ class KernelCache:
         for folder in dict.fromkeys((self.folder, self.writable)):
             path = self._path(folder, name, suffix)
             try:
-                wanted = path.with_suffix(".sha256").read_text().strip()
+                wanted = path.with_suffix(".sha256").read_text(encoding="ascii").strip()
                 if hashlib.sha256(path.read_bytes()).hexdigest() == wanted:
                     return path
             except (OSError, UnicodeDecodeError):
@@ -56,17 +60,27 @@ class KernelCache:
         path = self._path(self.writable, name, suffix)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         note = built.with_suffix(".sha256")
-        note.write_text(digest)
+        note.write_text(digest, encoding="ascii")
         os.replace(built, path)
         os.replace(note, path.with_suffix(".sha256"))
         return path
+
+    def store_made(self, name: str, data: bytes, suffix: str) -> None:
+        """Keep what can be made again at any time: where it cannot be written, that is logged and nothing else."""
+        try:
+            with self.scratch() as folder:
+                built = folder / f"made{suffix}"
+                built.write_bytes(data)
+                self.store(name, built, suffix)
+        except OSError as error:
+            log.warning("%s is made again by the next process: it cannot be kept in %s (%s)", name + suffix, self.writable, error)
 
     def keep(self, kind: str, name: str, text: str) -> Path:
         """Write a text file for people (a source) under the folder `kind`."""
         path = self.kept(kind, name)
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with self.scratch() as folder:
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
             os.replace(folder / name, path)
         return path
 
@@ -88,28 +102,56 @@ class KernelCache:
             self.writable.mkdir(mode=0o700, parents=True, exist_ok=True)  # again, if somebody emptied the cache
             return Path(tempfile.mkdtemp(prefix="scratch-", dir=self.writable))
         except OSError as error:
-            with self._lock:
-                if self.writable == self.folder:
-                    self._use_temporary(f"cannot be written to ({error.strerror})")
+            self.give_up_writing(error.strerror or str(error))
             return Path(tempfile.mkdtemp(prefix="scratch-", dir=self.writable))
+
+    def give_up_writing(self, why: str) -> bool:
+        """Put new entries into a temporary folder from now on; False where that is so already."""
+        with self._lock:
+            if self.writable != self.folder:
+                return False
+            self._use_temporary(f"cannot be used ({why})")
+        return True
+
+    def see_to_room(self) -> str:
+        """Move to a temporary folder where no compiler could write here; why it cannot there either, empty if it can."""
+        why = self.why_no_room()
+        if why and self.give_up_writing(why):
+            why = self.why_no_room()
+        return why
+
+    def why_no_room(self) -> str:
+        """Why no file of a few megabytes can be written (a full disk, a quota, a limit of the process); empty if one can."""
+        try:
+            with self.scratch() as folder:
+                (folder / "room").write_bytes(_ROOM)
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
     def _path(self, folder: Path, name: str, suffix: str) -> Path:
         return folder / name[:2] / (name + suffix)
 
-    def _prepare(self) -> bool:
-        """Make and check the folder; False where it cannot be written to."""
+    def _prepare(self) -> str:
+        """Make and check the folder; why it cannot be written to, empty if it can."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except FileExistsError:
             raise BackendError(explain_error("the kernel cache is not a folder", str(self.folder),
                                              "set SYMCONV_CACHE_DIR to a folder of your own")) from None
-        except OSError:
-            return False
+        except OSError as error:
+            return error.strerror or str(error)
         _refuse_shared(self.folder)
-        return os.access(self.folder, os.W_OK | os.X_OK)
+        if os.statvfs(self.folder).f_flag & getattr(os, "ST_NOEXEC", 0):
+            return "it is mounted so that no code in it may run: noexec"
+        return "" if os.access(self.folder, os.W_OK | os.X_OK) else "it is read-only"
 
     def _use_temporary(self, why: str) -> None:
-        self.writable = Path(tempfile.mkdtemp(prefix="symconv-"))
+        try:
+            self.writable = Path(tempfile.mkdtemp(prefix="symconv-"))
+        except OSError as error:
+            raise BackendError(explain_error("there is no place for compiled kernels", f"{self.folder} {why}; no temporary folder: "
+                                             f"{error}", "set SYMCONV_CACHE_DIR to a folder that can be written to")) from None
         atexit.register(_remove_in_same_process, self.writable, os.getpid())
         warnings.warn(f"the kernel cache {self.folder} {why}: kernels compiled now are kept in {self.writable} "
                       "until this process ends (set SYMCONV_CACHE_DIR to a folder that can be written to)",
@@ -148,8 +190,16 @@ def current_cache() -> KernelCache:
 
 @lru_cache(maxsize=16)
 def _cache_at(setting: str) -> KernelCache:
-    if setting:
-        return KernelCache(Path(setting).expanduser().absolute())
+    try:
+        return KernelCache(Path(setting).expanduser().absolute() if setting else _users_folder())
+    except (RuntimeError, ValueError, OSError) as error:  # nobody's home folder; a name that is none; no temporary folder
+        raise BackendError(explain_error("the kernel cache has no place", f"the setting cache_dir={setting!r}: {error}",
+                                         "set SYMCONV_CACHE_DIR to a folder of your own")) from None
+
+
+def _users_folder() -> Path:
+    """The user's cache folder; a folder of his own for temporary files where he has no home (a number alone, in a container)."""
     import platformdirs
 
-    return KernelCache(Path(platformdirs.user_cache_dir("symconv")) / "kernels")
+    folder = Path(platformdirs.user_cache_dir("symconv"))
+    return folder / "kernels" if folder.is_absolute() else Path(tempfile.gettempdir()) / f"symconv-{os.getuid()}"

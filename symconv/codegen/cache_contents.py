@@ -36,7 +36,7 @@ class CacheEntry:
         if self.is_note:
             return is_whole_note(self.path)
         try:
-            wanted = self.path.with_suffix(".sha256").read_text().strip()
+            wanted = self.path.with_suffix(".sha256").read_text(encoding="ascii").strip()
             return hashlib.sha256(self.path.read_bytes()).hexdigest() == wanted
         except (OSError, UnicodeDecodeError):
             return False

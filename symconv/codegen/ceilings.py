@@ -141,8 +141,8 @@ def _cache_bytes(level: int, default: int) -> int:
     """The size of a cache of the first core, where the system tells it."""
     for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:
-            if int((index / "level").read_text()) == level:
-                text = (index / "size").read_text().strip()
+            if int((index / "level").read_text(encoding="ascii")) == level:
+                text = (index / "size").read_text(encoding="ascii").strip()
                 return int(text.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
         except (OSError, ValueError) as error:
             log.debug("the size of a cache is not told by %s: %s", index, error)
@@ -159,7 +159,8 @@ def _fmas(threads: int, vector_bytes: int, dtype: str, seconds: float) -> float:
 def _copies(result: Array, source: Array, threads: int, vector_bytes: int, piece: int, times: int, seconds: float,
             pieces: int | None = None) -> float:
     """Bytes read and written a second; all pieces of the arrays, or the first few again and again."""
-    count = source.size // piece if pieces is None else pieces
+    there = source.size // piece
+    count = there if pieces is None else min(pieces, there)  # of many threads the arrays have a piece for some
     call = _call(vector_bytes, "float32", 1, [result, source], (count, piece, times, threads))
     return 8 * count * piece * times / _best(call, seconds)
 

@@ -104,7 +104,7 @@ class ConvDirect(PixelConvolution):
 
 def tile_shapes(tile: GemmTile) -> tuple[int, ...]:
     """For 1, 2, … rows of a register tile its most vectors: 12 sums where there are 16 registers, 24 where there are 32."""
-    sums = 24 if tile.vector_bytes >= 64 else 12
+    sums = 24 if tile.registers >= 32 else 12
     return tuple(min(8, sums // rows) for rows in range(1, 7))
 
 

@@ -78,7 +78,7 @@ def _sums(geometry: Geometry, tile: GemmTile) -> int:
 
 def _tile_shapes(tile: GemmTile) -> tuple[int, ...]:
     """For 1, 2, … filters of a register tile its most taps: as many sums as the registers, and the pointers to rows, allow."""
-    return (9, 9, 7, 6) if tile.vector_bytes >= 64 else (9, 5, 4)
+    return (9, 9, 7, 6) if tile.registers >= 32 else (9, 5, 4)
 
 
 def _count_slices(geometry: Geometry, plan: BandPlan) -> int:

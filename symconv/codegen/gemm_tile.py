@@ -24,6 +24,7 @@ class GemmTile:
 
     dtype: str
     vector_bytes: int
+    registers: int = 16
 
     @property
     def itemsize(self) -> int:
@@ -42,8 +43,8 @@ class GemmTile:
 
     @property
     def rows(self) -> int:
-        """Rows of the tile: 12 sums of 16 registers, or 24 of the 32 that 512-bit machines have."""
-        return 12 if self.vector_bytes >= 64 else 6
+        """Rows of the tile: 12 sums of 16 registers, or 24 of the 32 that AVX-512 and NEON have."""
+        return 12 if self.registers >= 32 else 6
 
     @property
     def columns(self) -> int:
@@ -76,12 +77,13 @@ class GemmTile:
     @property
     def suffix(self) -> str:
         """What kernel names call the dtype and the vector width (`f32_v32`)."""
-        return f"{'f32' if self.dtype == 'float32' else 'f64'}_v{self.vector_bytes}"
+        many = "_r32" if self.registers >= 32 and self.vector_bytes < 64 else ""
+        return f"{'f32' if self.dtype == 'float32' else 'f64'}_v{self.vector_bytes}{many}"
 
 
 def make_tile(dtype: str, target: Target) -> GemmTile:
     """The tile of float32 or float64 on a target."""
-    return GemmTile(dtype, max(target.vector_bytes, 16))
+    return GemmTile(dtype, max(target.vector_bytes, 16), target.registers)
 
 
 @dataclass(frozen=True, slots=True)

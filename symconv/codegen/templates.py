@@ -30,11 +30,7 @@ def _environment() -> Any:
                 bucket.bytecode_from_string(found.read_bytes())
 
         def dump_bytecode(self, bucket: Any) -> None:
-            cache = current_cache()
-            with cache.scratch() as folder:
-                built = folder / "made.template"
-                built.write_bytes(bucket.bytecode_to_string())
-                cache.store(_entry(bucket, jinja2.__version__), built, ".template")
+            current_cache().store_made(_entry(bucket, jinja2.__version__), bucket.bytecode_to_string(), ".template")
 
     return jinja2.Environment(loader=jinja2.PackageLoader("symconv.codegen", "templates"), undefined=jinja2.StrictUndefined,
                               trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,

@@ -8,10 +8,9 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
-import os
-import subprocess
+import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,12 @@ from pathlib import Path
 from ..config import config
 from ..errors import BackendError, explain_error
 from .cache import KernelCache, current_cache
-from .compiler import Compiler, find_compiler, missing_compiler_error
+from .compiler import Compiler, find_compiler, missing_compiler_error, run_compiler
 from .kernel import Kernel
-from .threads import connect
+from .threads import connect, usable_processors
 
 log = logging.getLogger("symconv.codegen")
+KERNEL_SECONDS = 900.0  # a compiler that takes longer over one kernel hangs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +63,22 @@ def build_sources(sources: Sequence[str]) -> dict[str, ctypes.CDLL]:
     libraries = {source: library for source, name in names.items() if (library := _known(name, cache)) is not None}
     missing = [source for source in names if source not in libraries]
     if missing:
-        with ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1)) as pool:
-            built = pool.map(lambda source: _compile_and_open(source, names[source], compiler, cache), missing)
-            libraries.update(zip(missing, built, strict=True))
+        built = _in_threads(lambda source: _compile_and_open(source, names[source], compiler, cache), missing)
+        libraries.update(zip(missing, built, strict=True))
     _show_and_keep(names, cache)
     return libraries
+
+
+def _in_threads(compile_one: Callable[[str], ctypes.CDLL], sources: Sequence[str]) -> list[ctypes.CDLL]:
+    """What `compile_one` makes of every source, several at a time; one after the other where no thread can be started."""
+    workers = min(len(sources), usable_processors())
+    try:
+        if workers > 1:
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(compile_one, sources))
+    except RuntimeError as error:
+        log.warning("kernels are compiled one after the other: %s", error)
+    return [compile_one(source) for source in sources]
 
 
 def _show_and_keep(names: Mapping[str, str], cache: KernelCache) -> None:
@@ -111,28 +122,56 @@ def _open(name: str, path: Path) -> ctypes.CDLL:
 
 
 def _compile_and_open(source: str, name: str, compiler: Compiler, cache: KernelCache) -> ctypes.CDLL:
+    try:
+        return _open(name, _compile_somewhere(source, name, compiler, cache))
+    except OSError as error:
+        raise BackendError(explain_error("a kernel could not be built", str(error),
+                                         f"see to it that {cache.writable} can be written to")) from error
+
+
+def _compile_somewhere(source: str, name: str, compiler: Compiler, cache: KernelCache) -> Path:
+    """Compile a source; once more in a temporary folder where there is no room in the cache's own."""
+    try:
+        return _compile(source, name, compiler, cache)
+    except (OSError, BackendError):
+        why = cache.why_no_room()
+        if not why or not cache.give_up_writing(why):
+            raise
+    return _compile(source, name, compiler, cache)
+
+
+def _compile(source: str, name: str, compiler: Compiler, cache: KernelCache) -> Path:
     with cache.scratch() as folder:
         text, result = folder / "kernel.c", folder / "kernel.so"
+        text.write_text(source, encoding="utf-8")
         try:
-            text.write_text(source)
-            done = subprocess.run([*compiler.command, *compiler.flags, "-o", str(result), str(text), "-lm"],
-                                  capture_output=True, text=True, errors="replace", check=False)
-            if done.returncode != 0:
-                raise _compile_error(source, name, compiler, cache, done.stderr)
-            path = cache.store(name, result)
+            status, said = run_compiler([*compiler.command, *compiler.flags, "-o", str(result), str(text), "-lm"], folder,
+                                        KERNEL_SECONDS)
         except OSError as error:
-            raise BackendError(explain_error("a kernel could not be built", str(error),
-                                             f"see to it that {cache.writable} can be written to")) from error
-    return _open(name, path)
+            raise BackendError(explain_error("the C compiler could not be run for a kernel", str(error),
+                                             "see what keeps it from running, or set SYMCONV_COMPILER to another")) from error
+        if status != 0:
+            raise _compile_error(source, name, compiler, cache, status, said)
+        return cache.store(name, result)
 
 
-def _compile_error(source: str, name: str, compiler: Compiler, cache: KernelCache, output: str) -> BackendError:
+def _compile_error(source: str, name: str, compiler: Compiler, cache: KernelCache, status: int, said: str) -> BackendError:
     try:
         place = str(cache.keep("failed", f"{name}.c", source))
     except OSError as error:
         place = f"not kept: {error}"
-    lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
+    lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()
     found = "\n    ".join(line.strip() for line in (lines or ["the compiler said nothing"])[:6])
-    return BackendError(explain_error(f"{' '.join(compiler.command)} ({compiler.version}) does not take a generated kernel",
-                                      f"{found}\n  source: {place}",
+    command = f"{' '.join(compiler.command)} ({compiler.version})"
+    if status < 0:
+        return BackendError(explain_error(f"{command} was ended by {_signal_name(-status)} while it compiled a generated kernel",
+                                          f"{found}\n  source: {place}", "see whether there is enough memory, and try again"))
+    return BackendError(explain_error(f"{command} does not take a generated kernel", f"{found}\n  source: {place}",
                                       "report this with the source, or set SYMCONV_COMPILER to another compiler"))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

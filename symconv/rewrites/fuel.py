@@ -30,7 +30,7 @@ class Fuel:
             last = applications[-1]
             Path(config.fuel_report).write_text(json.dumps({
                 "count": self.spent, "rule": last.rule, "phase": last.phase, "text": str(last),
-                "sources": [str(place) for place in last.sources]}))
+                "sources": [str(place) for place in last.sources]}), encoding="utf-8")
 
 
 FUEL = Fuel()

@@ -82,5 +82,5 @@ def _run(script: str, arguments: Sequence[str], fuel: int) -> _Outcome:
         report = Path(folder, "fuel.json")
         environment = dict(os.environ, SYMCONV_FUEL=str(fuel), SYMCONV_FUEL_REPORT=str(report))
         done = subprocess.run([sys.executable, script, *arguments], env=environment, capture_output=True, text=True, check=False)
-        found = json.loads(report.read_text()) if report.is_file() else {}
+        found = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
     return _Outcome(done.returncode != 0, found, done.stderr or done.stdout)

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ..codegen.ceilings import machine_ceilings
-from ..codegen.compiler import find_compiler, missing_compiler_error, processor
+from ..codegen.compiler import Compiler, find_compiler, missing_compiler_error
 from ..codegen.cuda.rates import LAUNCH_SECONDS, gpu_ceilings
 from ..codegen.cudnn.devices import DeviceProperties as GpuFigures
 from ..codegen.cudnn.devices import known_device
@@ -47,8 +47,14 @@ def make_target(device: str, aim: str | None = None) -> Target:
     if compiler is None:
         _warn_no_compiler()
     threads = (config.threads or default_threads()) if compiler is not None and compiler.has_openmp else 1
-    plain = Target("cpu", compiler is not None, _vector_bytes(), threads, find_ceilings=_ceilings_finder())
-    return _with_answers(plain)
+    width, registers = _vectors(compiler)
+    return _with_answers(Target("cpu", compiler is not None, width, threads, vector_registers=registers,
+                                find_ceilings=_ceilings_finder()))
+
+
+def _vectors(compiler: Compiler | None) -> tuple[int, int]:
+    """Bytes of a vector and vectors that the processor holds, as the compiler uses it."""
+    return (compiler.vector_bytes, compiler.vector_registers) if compiler is not None else (16, 16)
 
 
 def _with_answers(plain: Target) -> Target:
@@ -63,7 +69,8 @@ def _ceilings_finder() -> Callable[[], Ceilings]:
 
     def find() -> Ceilings:
         if config.deterministic not in known:
-            known[config.deterministic] = (machine_ceilings(_vector_bytes()) if find_compiler() is not None
+            compiler = find_compiler()
+            known[config.deterministic] = (machine_ceilings(_vectors(compiler)[0]) if compiler is not None
                                            else replace(DEFAULT_CEILINGS, reason="no C compiler was found"))
         return known[config.deterministic]
 
@@ -185,12 +192,3 @@ def _warn_no_compiler() -> None:
     text = str(missing_compiler_error()).replace("there is no C compiler, which compiled functions need",
                                                  "there is no C compiler: functions run their slow NumPy references")
     warnings.warn(text, stacklevel=5)
-
-
-@lru_cache(maxsize=1)
-def _vector_bytes() -> int:
-    """Width of the processor's vectors: AVX-512 64, AVX2 32, else 16."""
-    flags = set(processor().split())
-    if "avx512f" in flags:
-        return 64
-    return 32 if "avx2" in flags else 16

@@ -31,7 +31,7 @@ FORMS = {"tree": lambda obj: sc.debugprint(obj, file="str", print_type=True), "m
 @pytest.fixture(autouse=True)
 def fixed_machine(monkeypatch):
     """The same kernels on every machine: AVX2, one thread, one convolution kernel."""
-    monkeypatch.setattr(targets, "_vector_bytes", lambda: 32)
+    monkeypatch.setattr(targets, "_vectors", lambda compiler: (32, 16))
     with sc.config.change(threads=1, conv__implementation="conv_gemm"):
         yield
 

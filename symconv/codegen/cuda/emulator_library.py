@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
-import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ from pathlib import Path
 from ...config import config
 from ...errors import BackendError, explain_error
 from ..cache import current_cache
-from ..compiler import Compiler, find_compiler, missing_compiler_error
-from ..toolchain import build_sources
+from ..compiler import Compiler, find_compiler, missing_compiler_error, run_compiler
+from ..toolchain import KERNEL_SECONDS, build_sources
 from .headers import HOST_HEADERS, emulator_source, header
 
 # Products are rounded before they are added to something unless the kernel says sc_fma: NVRTC is told the same.
@@ -83,13 +82,13 @@ def _compiled(source: str, name: str, flags: Sequence[str], compiler: Compiler) 
     entries = "".join(f"SC_ENTRY({kernel})\n" for kernel in kernel_names(source))
     with cache.scratch() as folder:
         for file in HOST_HEADERS:
-            (folder / file).write_text(header(file))
+            (folder / file).write_text(header(file), encoding="utf-8")
         text, result = folder / "kernel.cu", folder / "kernel.so"
-        text.write_text(f"{source}\n{entries}")
+        text.write_text(f"{source}\n{entries}", encoding="utf-8")
         command = [*compiler.command, *flags, "-I", str(folder), "-o", str(result), str(text), "-lm", "-lc", "-lgcc"]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode != 0:
-            raise _compile_error(source, name, compiler, done.stderr)
+        status, said = run_compiler(command, folder, KERNEL_SECONDS)
+        if status != 0:
+            raise _compile_error(source, name, compiler, said)
         if config.keep_sources:
             cache.keep(name[:2], f"{name}.cu", source)
         return cache.store(name, result)

@@ -12,7 +12,7 @@ EMULATOR_PARTS = ("emulator_fibers.c", "emulator_memory.c", "emulator_schedule.c
 @lru_cache(maxsize=16)
 def header(name: str) -> str:
     """The text of one file."""
-    return (files("symconv.codegen") / "templates" / "cuda" / name).read_text()
+    return (files("symconv.codegen") / "templates" / "cuda" / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)

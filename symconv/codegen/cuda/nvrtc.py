@@ -42,10 +42,7 @@ def compile_kernel(source: str, arch: int) -> bytes:
     except BackendError as error:
         error.add_note(f"source: {cache.keep('failed', f'{name}.cu', source)}")
         raise
-    with cache.scratch() as folder:
-        built = folder / "kernel.cubin"
-        built.write_bytes(cubin)
-        cache.store(name, built, ".cubin")
+    cache.store_made(name, cubin, ".cubin")
     return cubin
 
 

@@ -94,7 +94,7 @@ class DeviceProperties:
 @lru_cache(maxsize=1)
 def known_devices() -> dict[str, DeviceProperties]:
     """The GPUs of `devices.json` by their short names: h200, a100, t4, rtx3090, rtx4090, b200, rtx5090."""
-    table = json.loads((Path(__file__).parent / "devices.json").read_text())
+    table = json.loads((Path(__file__).parent / "devices.json").read_text(encoding="utf-8"))
     return {name: DeviceProperties.of(members) for name, members in table.items()}
 
 

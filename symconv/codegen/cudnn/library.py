@@ -139,7 +139,7 @@ def _stand_in() -> Path:
     assert folder is not None
     assert compiler is not None
     names = {name.decode() for path in folder.glob("libcudnn*.so.9") for name in _ENTRY.findall(path.read_bytes())}
-    source = (Path(__file__).parent / "driver_stand_in.c").read_text()
+    source = (Path(__file__).parent / "driver_stand_in.c").read_text(encoding="utf-8")
     own = set(re.findall(r"^int (cu\w+)\(", source, re.MULTILINE))
     source += "".join(f"int {name}() {{ return {_NO_DEVICE}; }}\n" for name in sorted(names - own))
     key = sha256(source.encode()).hexdigest()
@@ -148,7 +148,7 @@ def _stand_in() -> Path:
     if found is not None:
         return found
     with cache.scratch() as scratch:
-        (scratch / "driver.c").write_text(source)
+        (scratch / "driver.c").write_text(source, encoding="utf-8")
         subprocess.run([*compiler.command, "-w", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(scratch / "driver.so"),
                         str(scratch / "driver.c"), "-ldl"], check=True, capture_output=True)
         return cache.store(key, scratch / "driver.so")

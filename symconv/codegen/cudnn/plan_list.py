@@ -162,10 +162,7 @@ class PlanList:
         plan = next(self._source, None)
         if plan is None:
             raise PlanRefusedError(explain_error("cuDNN has no further plan", f"{number} were tried"))
-        cache = current_cache()
-        with cache.scratch() as folder:
-            (folder / "made.plan").write_bytes(plan.to_bytes())
-            cache.store(self._name(number), folder / "made.plan", ".plan")
+        current_cache().store_made(self._name(number), plan.to_bytes(), ".plan")
         return plan
 
     def _kept(self, number: int) -> CudnnPlan | None:
