@@ -16,6 +16,7 @@ from .graph import TensorType, Variable, name_scope
 from .graph.gradient import Lop, Rop, grad
 from .graph.substitute import clone
 from .ops.effects import Assert, Print
+from .ops.jacobian import hessian, hessian_vector_product, jacobian
 from .printing import debugprint, pp, pprint
 from .runtime import evaluation as _evaluation  # noqa: F401  registers Variable.eval
 from .runtime.arguments import In, Out
@@ -39,8 +40,9 @@ __version__ = VERSION
 
 __all__ = ["Assert", "BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Print", "Rop", "SharedVariable",
            "SymconvError", "TensorType", "UserError", "Variable", "check_memory", "clone", "compile", "config", "debugprint",
-           "draw", "errors", "function", "grad", "load", "name_scope", "optimizers", "pp", "pprint", "rewrite_graph",
-           "shared", "tensor", "to_dot", "to_html", "to_json", "to_networkx", "verify_grad"]
+           "draw", "errors", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "load", "name_scope",
+           "optimizers", "pp", "pprint", "rewrite_graph", "shared", "tensor", "to_dot", "to_html", "to_json", "to_networkx",
+           "verify_grad"]
 
 # What many programs never use is imported when it is first asked for: importing symconv should be quick.
 _LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load": "runtime.saving",
@@ -51,8 +53,6 @@ _LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load
 # Names of Theano's that are not here, and what to write instead.
 _ABSENT = {"scan": "write the loop in Python: the expression then holds every step",
            "ifelse": "T.switch(condition, a, b) computes both branches and chooses element by element",
-           "jacobian": "sc.Lop and sc.Rop give its products with vectors",
-           "hessian": "sc.Rop of a gradient, or sc.grad of (gradient * v).sum(), gives its products with vectors",
            "OrderedUpdates": "a dict or a list of pairs"}
 
 

@@ -15,6 +15,8 @@ from ..ops.constants import constant as constant
 from ..ops.gradient_control import grad_clip as grad_clip
 from ..ops.gradient_control import grad_scale as grad_scale
 from ..ops.gradient_control import zero_grad as zero_grad
+from ..ops.jacobian import hessian as hessian
+from ..ops.jacobian import jacobian as jacobian
 from ..ops.specify_shape import specify_shape as specify_shape
 from ..ops.stop_gradient import disconnected_grad as disconnected_grad
 from . import nnet as nnet
