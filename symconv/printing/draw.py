@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ArgumentError, BackendError, explain_error
-from ..runtime.file_places import file_place
+from ..runtime.file_places import file_place, whole_file, write_whole_text
 from .diagram import make_diagram
 from .dot import diagram_to_dot
 from .svg import to_svg
@@ -51,15 +51,18 @@ def draw(obj: Any, path: str | PathLike[str], engine: str | None = None) -> Path
                                          "install Graphviz (Debian: apt install graphviz), or draw an .svg file"))
     diagram = make_diagram(obj)
     if program is None:
-        target.write_text(to_svg(diagram), encoding="utf-8")
+        write_whole_text(target, to_svg(diagram))
     else:
-        _run_dot(program, diagram_to_dot(diagram), target, ending[1:])
+        drawing = _run_dot(program, diagram_to_dot(diagram), ending[1:])
+        with whole_file(target) as file:
+            file.write(drawing)
     return target
 
 
-def _run_dot(program: str, text: str, target: Path, form: str) -> None:
+def _run_dot(program: str, text: str, form: str) -> bytes:
+    """The drawing as dot makes it, in one of its formats."""
     try:
-        done = subprocess.run([program, f"-T{form}", "-o", str(target)], input=text.encode("utf-8"), capture_output=True,
+        done = subprocess.run([program, f"-T{form}"], input=text.encode("utf-8"), capture_output=True,
                               timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BackendError(explain_error("Graphviz's program dot could not draw the graph", str(error),
@@ -68,3 +71,4 @@ def _run_dot(program: str, text: str, target: Path, form: str) -> None:
         raise BackendError(explain_error("Graphviz's program dot could not draw the graph",
                                          done.stderr.decode("utf-8", "replace").strip()[:500] or f"status {done.returncode}",
                                          'draw an .svg file with engine="builtin"'))
+    return done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-from ..runtime.file_places import file_place
+from ..runtime.file_places import file_place, write_whole_text
 from .html_document import make_document
 from .html_page import render_page
 
@@ -42,5 +42,5 @@ def to_html(obj: Any, path: str | PathLike[str] | None = None) -> Any:
     page = render_page(document["title"], document)
     if target is None:
         return page
-    target.write_text(page, encoding="utf-8")
+    write_whole_text(target, page)
     return target

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 import tokenize
 import warnings
 import zipfile
@@ -28,7 +27,7 @@ from .arguments import In, Out, make_inputs
 from .compile import compile_recipe
 from .cross_compile import CrossFunction
 from .encoding import GraphWriter, Numbered, checked_array, read_graph
-from .file_places import file_place
+from .file_places import file_place, whole_file
 from .function import Function, Recipe
 from .machine_code import MachineCode, decode_machine_code, encode_machine_code
 from .mode import Mode
@@ -57,14 +56,8 @@ def save(function: Function, path: str | os.PathLike[str]) -> None:
     blobs: list[bytes] = []
     if isinstance(function, CrossFunction):
         document["machine_code"], blobs = encode_machine_code(function.machine_code())
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-", delete=False) as file:
-        try:
-            _write(file, document, writer.arrays, blobs)
-            os.chmod(file.name, 0o666 & ~_umask())  # as any file that a program writes
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    with whole_file(target) as file:
+        _write(file, document, writer.arrays, blobs)
 
 
 def load(path: str | os.PathLike[str], device: str | None = None, machine_code: bool | None = None) -> Function:
@@ -119,13 +112,6 @@ def load(path: str | os.PathLike[str], device: str | None = None, machine_code: 
 def _machine_code(document: Any, archive: zipfile.ZipFile) -> MachineCode | None:
     found = document.get("machine_code")
     return None if found is None else decode_machine_code(found, lambda number: archive.read(f"code/{number}.bin"))
-
-
-def _umask() -> int:
-    """The process's mask of file modes, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _write(file: Any, document: Any, arrays: list[Any], blobs: list[bytes]) -> None:

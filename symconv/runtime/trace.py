@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .file_places import file_place
+from .file_places import file_place, write_whole_text
 from .planned import PlannedProgram
 from .profile_rows import LiveBytes, live_bytes, operation_name, problem_text
 from .step import Step
@@ -24,7 +24,7 @@ Event = dict[str, Any]
 
 def write_trace(profile: Profile, path: Any) -> None:
     """Write the calls of a profile as a trace."""
-    file_place(path).write_text(json.dumps(trace_of(profile), indent=1) + "\n", encoding="utf-8")
+    write_whole_text(file_place(path), json.dumps(trace_of(profile), indent=1) + "\n")
 
 
 def trace_of(profile: Profile) -> dict[str, Any]:
