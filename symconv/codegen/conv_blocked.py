@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from ..target import Target
 from .blocked import BlockedConvolution, make_plan, moving_seconds, needs_copy, reads_blocks, refuse_layout
-from .conv_common import GEOMETRY_NUMBERS, Geometry, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes
+from .conv_common import (
+    GEOMETRY_NUMBERS,
+    Geometry,
+    conv_problem,
+    epilogue_suffix,
+    make_geometry,
+    make_vector_epilogue,
+    minimal_bytes,
+)
 from .conv_depthwise_blocked import ConvDepthwiseBlocked
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
@@ -77,7 +85,7 @@ class ConvBlocked(BlockedConvolution):
         tile = make_tile(problem.inputs[0].dtype, target)
         return render_kernel(
             "conv_blocked.c.j2", function=self._name(problem, target), kind="fprop", tile=tile, blocked=reads_blocks(problem),
-            stride=make_geometry(conv_problem(problem)).stride[2], epilogue=make_epilogue(problem, tile),
+            stride=make_geometry(conv_problem(problem)).stride[2], epilogue=make_vector_epilogue(problem, tile),
             filter_place="((group * s.rows + row) * s.channels + channel) * taps + from")
 
 

@@ -11,7 +11,16 @@ from ..ops.layout import Layout
 from ..ops.lowered.conv_chain import ConvChain
 from ..target import Target
 from .blocked import moving_seconds, reach
-from .conv_common import EpilogueText, Geometry, align, conv_problem, epilogue_suffix, make_epilogue, make_geometry, minimal_bytes
+from .conv_common import (
+    EpilogueText,
+    Geometry,
+    align,
+    conv_problem,
+    epilogue_suffix,
+    make_geometry,
+    make_vector_epilogue,
+    minimal_bytes,
+)
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Preparation, Problem
@@ -147,7 +156,7 @@ class ConvChainBlocked(Implementation):
         geometry = make_geometry(conv_problem(chain.depthwise))
         texts, buffer = [], 2
         for stage, name in zip(chain.stages, _NAMES[3 - len(chain.stages):], strict=True):
-            texts.append(StageText(name.upper(), f"finish_{name}", make_epilogue(stage, tile), buffer))
+            texts.append(StageText(name.upper(), f"finish_{name}", make_vector_epilogue(stage, tile), buffer))
             buffer += len(stage.inputs) - 1
         return render_kernel("conv_chain.c.j2", function=self._name(problem, target), tile=tile, expands=chain.expand is not None,
                              kernel=(1, *geometry.kernel[1:]), stride=geometry.stride, dilation=geometry.dilation,

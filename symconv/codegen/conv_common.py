@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from .implementation import Implementation
 from .kernel import Kernel, Problem
 from .scalar_printer import load, print_program, storage_type
 from .templates import render_kernel
+from .vector_printer import print_in_vectors
 
 Triple = tuple[int, int, int]
 TAP_BYTES, SEGMENT_BYTES, RUN_BYTES = 48, 48, 24
@@ -168,7 +169,10 @@ def _triple(values: tuple[int, ...], fill: int = 1) -> Triple:
 
 @dataclass(frozen=True, slots=True)
 class EpilogueText:
-    """An epilogue as C for conv_epilogue.c.j2: declarations, statements over `sum` for one element, and their value."""
+    """An epilogue as C for conv_epilogue.c.j2: declarations, statements over `sum` for one element, and their value.
+
+    `in_vectors`: all of it is over vectors of neighbouring channels instead (blocked_epilogue.c.j2 takes both).
+    """
 
     result_type: str
     text: str
@@ -177,6 +181,7 @@ class EpilogueText:
     value: str
     first_buffer: int
     workspace_buffer: int
+    in_vectors: bool = False
 
 
 def make_epilogue(problem: Problem, tile: GemmTile) -> EpilogueText:
@@ -198,6 +203,26 @@ def make_epilogue(problem: Problem, tile: GemmTile) -> EpilogueText:
     printed = print_program(op.epilogue.program, names)
     return EpilogueText(tile.c_type, f", then {op.epilogue}", tuple(before), printed.lines or ("(void)sum;",),
                         printed.outputs[0], first, last)
+
+
+def make_vector_epilogue(problem: Problem, tile: GemmTile) -> EpilogueText:
+    """The same over vectors of channels where it has plain arithmetic and limits only; else as `make_epilogue` makes it."""
+    op = cast(Conv, problem.op)
+    if op.epilogue is None:
+        return replace(make_epilogue(problem, tile), in_vectors=True)
+    before, names = [], ["sum"]
+    for number, place in enumerate(op.epilogue.operands):
+        array = f"(const {tile.c_type} *)operands[{number}]"
+        if place == CHANNEL:
+            before.append(f"const vec channel_{number} = LOAD({array} + channel);")
+            names.append(f"channel_{number}")
+        else:
+            before.append(f"const {tile.c_type} *restrict full_{number} = operands[{number}];")
+            names.append(f"LOAD(full_{number} + place)")
+    printed = print_in_vectors(op.epilogue.program, names, tile.dtype)
+    scalar = make_epilogue(problem, tile)
+    return scalar if printed is None else replace(scalar, before=tuple(before), lines=printed.lines or ("(void)sum;",),
+                                                  value=printed.outputs[0], in_vectors=True)
 
 
 def load_type(dtype: str) -> str:

@@ -9,8 +9,8 @@ from .conv_common import (
     align,
     conv_problem,
     epilogue_suffix,
-    make_epilogue,
     make_geometry,
+    make_vector_epilogue,
     minimal_bytes,
 )
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
@@ -86,7 +86,7 @@ class ConvDepthwiseBlocked(BlockedConvolution):
         counts = (tile.rows, 4, 2, 1) if tile.rows > 4 else (4, 2, 1)
         return render_kernel("conv_depthwise_blocked.c.j2", function=self._name(problem, target), kind="fprop", tile=tile,
                              kernel=geometry.kernel, stride=geometry.stride, dilation=geometry.dilation, counts=counts,
-                             pixels=max(counts), epilogue=make_epilogue(problem, tile))
+                             pixels=max(counts), epilogue=make_vector_epilogue(problem, tile))
 
 
 def _plan(geometry: Geometry, tile: GemmTile, threads: int) -> BlockedPlan:

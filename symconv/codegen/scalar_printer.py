@@ -169,16 +169,16 @@ def _limited(op: str, arguments: Sequence[str], suffix: str) -> str:
     """The larger or smaller of floats; against a number that is no NaN one comparison does (NaN fails it and stays)."""
     if op == "clip":
         value, low, high = arguments
-        if not _is_number(high) or not _is_number(low):
+        if not is_number(high) or not is_number(low):
             return f"sc_minimum_{suffix}(sc_maximum_{suffix}({value}, {low}), {high})"
         return f"{value} <= {low} ? {_limited('minimum', [low, high], suffix)} : {_limited('minimum', [value, high], suffix)}"
     value, limit = arguments
-    if not _is_number(limit):
+    if not is_number(limit):
         return f"sc_{op}_{suffix}({value}, {limit})"
     return f"({value} {'<=' if op == 'maximum' else '>='} {limit} ? {limit} : {value})"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     """Whether the C text of a float is a literal, and not NaN."""
     return text.lstrip("(-")[0].isdigit() or text.strip("(-)") == "INFINITY"
 
