@@ -84,6 +84,10 @@ class Variable(Operators):
             return self.name
         return f"<{self.type}>" if self.apply is None else f"{self.apply.op}"
 
+    def clone(self) -> Variable:
+        """A new leaf of its type and name. (Of an expression, with other variables in it: `sc.clone`.)"""
+        return Variable(self.type, self.name)
+
     def __repr__(self) -> str:
         return f"{self.label}: {self.type}" if self.name else f"{self.label}"
 
@@ -108,6 +112,10 @@ class Constant(Variable):
         super().__init__(TensorType(dtypes.canonical(array.dtype), array.shape), name)
         self.data = array
         self._key: tuple[Any, ...] | None = None
+
+    def clone(self) -> Constant:
+        """The same value and name."""
+        return Constant(self.data, self.name)
 
     @property
     def key(self) -> tuple[Any, ...]:

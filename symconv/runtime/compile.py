@@ -31,6 +31,7 @@ from .program import Program
 from .schedule import Schedule, make_schedule
 from .select import describe_choices
 from .shared import SharedVariable, check_update
+from .state_clones import one_for_each_value
 from .targets import check_cudnn_wanted, make_target
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
                "profile": config.profile if profile is None else bool(profile), "target": target}
     flat = flat_outputs(outputs)
     pairs = _all_updates(flat, updates, givens, no_default_updates)
-    return compile_recipe(Recipe(tuple(made), outputs, tuple(pairs), _checked_givens(givens, made), options))
+    replaced = one_for_each_value(flat, pairs, _checked_givens(givens, made))
+    return compile_recipe(Recipe(tuple(made), outputs, tuple(pairs), replaced, options))
 
 
 function = compile

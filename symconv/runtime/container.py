@@ -44,6 +44,9 @@ class Container:
         self.version = 0
         self.borrowed = borrowed
 
+    def __reduce__(self) -> Any:
+        return Container, (self.array,)
+
     @property
     def group(self) -> StateGroup:
         """The shared variables that the same functions use."""

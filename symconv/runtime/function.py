@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 MAX_PROGRAMS = 256
+
+# Attributes of Theano's functions that are not here, and what to write instead.
+_ABSENT = {"maker": "function.graph is the rewritten graph, function.graph.nodes its nodes; function.recipe what was given",
+           "fgraph": "function.graph",
+           "outputs": "function.recipe.outputs",
+           "updates": "function.recipe.updates",
+           "trust_input": "leave it out: checking an argument of the right dtype costs less than a microsecond",
+           "sync_shared": "leave it out: get_value() waits for whatever still runs",
+           "value": "shared variables have get_value()", "container": "shared variables have get_value()",
+           "input_storage": "call the function with its arguments", "output_storage": "the call returns the outputs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +312,36 @@ class Function:
 
         save(self, path)
 
+    def copy(self, share_memory: bool = False, swap: Mapping[SharedVariable, SharedVariable] | None = None,
+             delete_updates: bool = False, name: str | None = None, profile: bool | None = None) -> Function:
+        """The same function compiled once more, with other state where `swap` says so.
+
+        Args:
+            share_memory: for programs written for Theano; here every function has its memory to itself.
+            swap: shared variable that this function uses → the one that stands in its place, of a type that fits.
+            delete_updates: leave out all updates, default ones too.
+            name, profile: instead of this function's.
+
+        Raises:
+            GraphTypeError: a variable of `swap` is no state of this function, or its replacement has another type.
+
+        Theano: `Function.copy`.
+
+        >>> import symconv as sc
+        >>> state, other = sc.shared(1.0), sc.shared(10.0)
+        >>> count = sc.compile([], state, updates=[(state, state + 1)])
+        >>> count_other = count.copy(swap={state: other})
+        >>> float(count_other()), float(other.get_value()), float(state.get_value())
+        (10.0, 11.0, 1.0)
+        """
+        from .function_copy import copied
+
+        return copied(self, swap or {}, delete_updates, name, profile)
+
+    def get_shared(self) -> list[SharedVariable]:
+        """The state that the function reads or updates (Theano's name of `shared_variables`)."""
+        return list(self._shared)
+
     def free(self) -> None:
         """Drop the programs and their memory; the next call makes them again."""
         with self._lock:
@@ -311,6 +351,9 @@ class Function:
         self._programs.clear()
         self._ready.clear()
         self._last = None
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(explain_error(f"a function has no attribute {name!r}", do=_ABSENT.get(name, "")))
 
     def _repr_html_(self) -> str:
         """A summary for notebooks."""

@@ -54,12 +54,30 @@ class SharedVariable(Variable):
         else:
             self.container.alone(lambda: self.container.replace(np.zeros_like(self.container.array)))
 
+    def clone(self) -> SharedVariable:
+        """Another variable with the same value: what is set or updated through one of them is seen in the other.
+
+        Its `default_update` is its own, so a function can update the value by default where others only read it.
+        Theano: `SharedVariable.clone`, `theano.clone(variable, share_inputs=False)`.
+
+        >>> running = shared(1.0)
+        >>> counted = running.clone()
+        >>> counted.set_value(2.0)
+        >>> float(running.get_value())
+        2.0
+        """
+        return SharedVariable(self.type, self.container, self.name)
+
+    def __bool__(self) -> bool:
+        """True where it has axes: `W or make_it()`, `if not b:` ask whether there is one. A scalar could be meant by its value."""
+        return self.ndim > 0 or super().__bool__()
+
     def __reduce__(self) -> Any:
-        return _rebuild, (self.type, self.container.array, self.name, self.source), (None, {"default_update": self.default_update})
+        return _rebuild, (self.type, self.container, self.name, self.source), (None, {"default_update": self.default_update})
 
 
-def _rebuild(type: TensorType, array: Array, name: str | None, source: Sources = ()) -> SharedVariable:
-    return with_source(SharedVariable(type, Container(array), name), source)
+def _rebuild(type: TensorType, container: Container, name: str | None, source: Sources = ()) -> SharedVariable:
+    return with_source(SharedVariable(type, container, name), source)
 
 
 def shared(value: Any, name: str | None = None, borrow: bool = False, shape: Sequence[int | None] | None = None,
