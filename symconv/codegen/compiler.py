@@ -25,7 +25,7 @@ from .threads import POOL_FLAGS, pool_header
 # No -ffast-math: NaN, infinities and the sign of zero mean the same as in NumPy.  -fno-trapping-math only says that nobody
 # reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.  zig would check for
 # undefined behaviour if it were not told not to.
-_BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
+BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
                "-fno-trapping-math", "-ffp-contract=fast", "-fno-sanitize=undefined")
 _OPTIONAL_FLAGS = (("-march=native", "-mcpu=native"), ("-fopenmp", "-fopenmp-simd"))
 _PROBE = """#include <stdint.h>
@@ -165,7 +165,7 @@ def _examined(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | 
     """The compiler behind a command, from the cache's notes or by asking it; else what is wrong with it."""
     state = Path(command[0]).stat()
     key = json.dumps([command, os.path.realpath(command[0]), state.st_mtime_ns, state.st_size, processor(),
-                      _BASE_FLAGS, _OPTIONAL_FLAGS, _PROBE, _PROBE_OF_VECTORS, POOL_FLAGS, pool_header()])
+                      BASE_FLAGS, _OPTIONAL_FLAGS, _PROBE, _PROBE_OF_VECTORS, POOL_FLAGS, pool_header()])
     name = hashlib.sha256(key.encode()).hexdigest()
     noted = cache.find(name, ".json")
     if noted is not None:
@@ -183,7 +183,7 @@ def _asked(command: tuple[str, ...], cache: KernelCache) -> tuple[Compiler | Non
     with cache.scratch() as folder:
         said = run_compiler([*command, "--version"], folder, _PROBE_SECONDS)[1]
         version = (said.splitlines() or [""])[0].strip()
-        flags = [*_BASE_FLAGS]
+        flags = [*BASE_FLAGS]
         problem = _refusal(command, flags, folder)
         if problem:
             return None, problem

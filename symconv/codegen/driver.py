@@ -17,7 +17,16 @@ from .toolchain import build_sources
 
 Array = np.ndarray[Any, Any]
 Reference = tuple[int, int]
-_STEP = np.dtype([("kernel", np.uint64), ("references", np.uint64), ("n_references", np.int64), ("sizes", np.uint64)])
+
+
+class _Step(ctypes.Structure):
+    """`sc_step` of driver.c.j2, whose pointers have the size that this machine's have."""
+
+    _fields_ = [("kernel", ctypes.c_void_p), ("references", ctypes.c_void_p), ("n_references", ctypes.c_int64),
+                ("sizes", ctypes.c_void_p)]
+
+
+_STEP = np.dtype(_Step)
 
 
 class _Fork:
