@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from . import errors, optimizers, tensor
+from . import errors, gradient, optimizers, tensor
 from .config import VERSION, config
 from .errors import BackendError, InternalError, SymconvError, UserError
 from .graph import TensorType, Variable, name_scope
@@ -40,7 +40,7 @@ __version__ = VERSION
 
 __all__ = ["Assert", "BackendError", "Function", "In", "InternalError", "Lop", "Mode", "Out", "Print", "Rop", "SharedVariable",
            "SymconvError", "TensorType", "UserError", "Variable", "check_memory", "clone", "compile", "config", "debugprint",
-           "draw", "errors", "function", "grad", "hessian", "hessian_vector_product", "jacobian", "load", "name_scope",
+           "draw", "errors", "function", "grad", "gradient", "hessian", "hessian_vector_product", "jacobian", "load", "name_scope",
            "optimizers", "pp", "pprint", "rewrite_graph", "shared", "tensor", "to_dot", "to_html", "to_json", "to_networkx",
            "verify_grad"]
 
@@ -53,7 +53,15 @@ _LATER = {"check_memory": "runtime.memory_check", "draw": "printing.draw", "load
 # Names of Theano's that are not here, and what to write instead.
 _ABSENT = {"scan": "write the loop in Python: the expression then holds every step",
            "ifelse": "T.switch(condition, a, b) computes both branches and chooses element by element",
-           "OrderedUpdates": "a dict or a list of pairs"}
+           **dict.fromkeys(("map", "reduce", "foldl", "foldr"), "write the loop in Python"),
+           "OrderedUpdates": "a dict or a list of pairs", "Param": "symconv.In", "dot": "symconv.tensor.dot",
+           "sandbox": "symconv.tensor.shared_randomstreams has MRG_RandomStreams", "gof": "symconv.graph",
+           "Op": "symconv.graph.Op", "Apply": "symconv.graph.Apply", "d3viz": "symconv.to_html",
+           "sparse": "there are no sparse tensors", "scalar": "symconv.tensor.scalar", "version": "symconv.__version__",
+           "as_op": "a class of your own: symconv/README.md, How to add an op",
+           "OpFromGraph": "a Python function that builds the expression",
+           "subgraph_grad": "symconv.grad(None, wrt, known_grads={variable: its gradient})",
+           "gpuarray": 'compile(…, device="cuda")', "function_dump": "Function.save", "dump_function": "Function.save"}
 
 
 def __getattr__(name: str) -> _Any:

@@ -92,6 +92,7 @@ OTHERS: dict[str, tuple[Build, list[Array]]] = {
     "Shape": (lambda x: x.shape * 2, [_normal(3, 4)]),
     "MakeVector": (lambda x: T.zeros((x.shape[1], x.shape[0]), "float32") + x[0, 0], [_normal(3, 4)]),
     "ArgReduce": (lambda x: [T.argmax(x, axis=1), T.argmin(x, axis=0)], [_normal(5, 7)]),
+    "ArgSort": (lambda x: [T.argsort(x, axis=0), T.argsort(x)], [_normal(4, 3)]),
     "ARange": (lambda n, x: [T.arange(n), T.arange(0.5, 4.0, 0.75, dtype="float32") + x[0]], [np.array(6), _normal(5)]),
     "Eye": (lambda n: T.eye(n, 4, 1, dtype="float32"), [np.array(3)]),
     "Random": (_draws, [np.array([7, 2**40], np.uint64)]),

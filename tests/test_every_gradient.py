@@ -92,6 +92,10 @@ CASES: dict[str, Case] = {
     "Moments both": (lambda x: moments(x, 1)[0] * moments(x, 1)[1], [normal(2, 4)]),
     "Moments twice": (cost(lambda x: moments(x, 1)[0] * moments(x, 1)[1]), [normal(2, 4)]),
     "Reduce variance": (lambda x: x.var(axis=0), [normal(3, 4)]),
+    # running sums, and elements in order
+    "Cumulative sum": (lambda x: T.cumsum(x, axis=1), [normal(2, 3)]),
+    "Cumulative product": (lambda x: T.cumprod(x, axis=0), [positive(3, 2)]),
+    "sorting": (lambda x: T.sort(x, axis=0), [apart(3, 4)]),
     # products
     "MatMul": (T.matmul, [normal(3, 4), normal(4, 2)]),
     "MatMul batched": (T.matmul, [normal(2, 3, 4), normal(2, 4, 2)]),
@@ -129,7 +133,7 @@ apart_image = apart(1, 1, 5, 4)
 
 # Ops whose results do not depend on their inputs continuously, or have no float inputs; and FusedElementwise, ReduceMany,
 # BlockedPool, BlockedPoolGrad, ConvChain, PoolPlaces and PooledConv, which rewrites make after gradients are taken.
-NOT_DIFFERENTIABLE = {"Shape", "MakeVector", "ArgReduce", "ARange", "Eye", "Random", "StopGradient", "FusedElementwise",
+NOT_DIFFERENTIABLE = {"Shape", "MakeVector", "ArgReduce", "ArgSort", "ARange", "Eye", "Random", "StopGradient", "FusedElementwise",
                       "BlockedPool", "BlockedPoolGrad", "ConvChain", "ReduceMany", "PoolPlaces", "PooledConv"}
 VERIFIED_BY_SCALARS = {"Elementwise"}
 

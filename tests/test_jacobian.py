@@ -88,6 +88,7 @@ def test_batches_of_positions_and_of_the_second_of_two(known):
     x, y = rng.normal(size=(3, 4, 2)), rng.normal(size=(4, 3))
     check_batches(lambda x: T.argmax(x, axis=1) + T.argmin(x[..., 0]), [x], known)
     check_batches(lambda x, y: T.tensordot(x, y, ([0, 1], [1, 0])), [x, y], known)
+    check_batches(lambda x: T.inc_subtensor(T.dot(x, x.T)[T.argsort(x[:, 0]), T.argsort(x[:, 1])], x[:, 2]), [y], known)
     check_batches(lambda x: T.disconnected_grad(x) * x.sum(), [y], known)
 
 

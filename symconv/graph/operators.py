@@ -251,6 +251,30 @@ class Operators:
         """Elements by integer index along an axis."""
         return meaning("take")(self, indices, axis)
 
+    def sort(self, axis: int | None = -1) -> Variable:
+        """In ascending order along an axis (None: all elements); NaN at the end."""
+        return meaning("sort")(self, axis)
+
+    def argsort(self, axis: int | None = -1) -> Variable:
+        """The positions, int64, that put an axis in ascending order."""
+        return meaning("argsort")(self, axis)
+
+    def cumsum(self, axis: int | None = None) -> Variable:
+        """The sum of all elements up to each along an axis (None: of all elements)."""
+        return meaning("cumsum")(self, axis)
+
+    def cumprod(self, axis: int | None = None) -> Variable:
+        """The product of all elements up to each along an axis (None: of all elements)."""
+        return meaning("cumprod")(self, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
+        """A diagonal of two axes, as a last axis in their place."""
+        return meaning("diagonal")(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
+        """The sum of a diagonal."""
+        return meaning("trace")(self, offset, axis1, axis2)
+
     def norm(self, ord: float = 2, axis: Any = None, keepdims: bool = False) -> Variable:
         """The norm of order `ord` over axes (of all elements by default)."""
         return meaning("norm")(self, ord=ord, axis=axis, keepdims=keepdims)
@@ -266,3 +290,21 @@ class Operators:
     def eval(self, inputs: Mapping[Variable, Any] | None = None) -> Any:
         """The value: compiles a function of the given inputs (kept for the next call) and calls it."""
         return meaning("eval")(self, inputs or {})
+
+    def __getattr__(self, name: str) -> Any:
+        advice = _ABSENT.get(name, f"T.{name}(x)" if name in _FUNCTIONS else "")
+        raise AttributeError(explain_error(f"a variable has no attribute {name!r}", do=advice))
+
+
+# Methods of Theano's variables that are not here, and what to write instead.
+_FUNCTIONS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sqr", "sin", "cos", "tan", "sinh", "cosh",
+              "tanh", "arcsin", "arccos", "arctan", "floor", "ceil", "trunc", "sgn", "deg2rad", "rad2deg", "zeros_like",
+              "ones_like", "fill", "ptp")
+_ABSENT = {"nonzero": "T.where(mask, x, 0): sizes cannot depend on values", "compress": "T.where(mask, x, 0)",
+           "nonzero_values": "T.where(mask, x, 0): sizes cannot depend on values", "choose": "T.switch",
+           "copy": "leave it out: expressions are never changed",
+           "transfer": "leave it out: a function's device is that of compile(…, device=…)",
+           "set": "T.set_subtensor(x[index], value)", "inc": "T.inc_subtensor(x[index], value)",
+           "get_parents": "x.owner, and its inputs", **dict.fromkeys(("real", "imag", "conj"), "there are no complex numbers"),
+           "get_value": "of an expression: x.eval({input: value}); shared variables have get_value()",
+           "set_value": "shared variables have set_value(); other variables get their values when the function is called"}

@@ -2,7 +2,21 @@
 from __future__ import annotations
 
 from ..graph.operators import register_meanings
-from . import axis_moves, constants, creation, elementwise, indexing, joining, linalg, reductions, shape, statistics
+from . import (
+    axis_moves,
+    constants,
+    creation,
+    cumulative,
+    diagonals,
+    elementwise,
+    indexing,
+    joining,
+    linalg,
+    reductions,
+    shape,
+    sorting,
+    statistics,
+)
 
 register_meanings({name: getattr(elementwise, name) for name in (
     "add", "sub", "mul", "true_div", "floor_div", "mod", "pow", "and_", "or_", "xor", "invert", "neg", "abs",
@@ -16,3 +30,5 @@ register_meanings({name: getattr(axis_moves, name) for name in ("transpose", "sw
 register_meanings({name: getattr(indexing, name) for name in ("getitem", "length", "iterate", "take")})
 register_meanings({"repeat": joining.repeat})
 register_meanings({"zeros_like": creation.zeros_like})
+register_meanings({"sort": sorting.sort, "argsort": sorting.argsort, "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod,
+                   "diagonal": diagonals.diagonal, "trace": diagonals.trace})

@@ -8,6 +8,8 @@ from ..graph import Variable, apply_op
 from ..graph.node import make_apply
 from .basic_indexing import IncSubtensor, Slice, Subtensor
 from .batching import BatchedNode, batch_rule
+from .creation import arange
+from .cumulative import Cumulative
 from .elementwise import Elementwise
 from .gradient_control import GradientControl
 from .integer_indexing import Gather, ScatterAdd, ScatterSet
@@ -20,6 +22,7 @@ from .reductions import ArgReduce, Reduce
 from .shape import BroadcastTo, DimShuffle, Reshape, broadcast_to, dimshuffle, reshape
 from .sizes import size_vector
 from .softmax import LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad
+from .sorting import ArgSort
 from .specify_shape import SpecifyShape
 from .stop_gradient import StopGradient
 from .tensordot import MatchSizes
@@ -62,7 +65,7 @@ def _moments(work: BatchedNode) -> Sequence[Variable]:
     return make_apply(Moments(tuple(axis + 1 for axis in work.op.axes)), work.inputs).outputs
 
 
-@batch_rule(ArgReduce, Softmax, LogSoftmax, SoftmaxGrad, LogSoftmaxGrad, Concatenate)
+@batch_rule(ArgReduce, ArgSort, Cumulative, Softmax, LogSoftmax, SoftmaxGrad, LogSoftmaxGrad, Concatenate)
 def _along_an_axis(work: BatchedNode) -> Variable:
     return apply_op(replace(work.op, axis=work.op.axis + 1), *work.all_spread())
 
@@ -137,9 +140,9 @@ def _inc_subtensor(work: BatchedNode) -> Variable | None:
 
 @batch_rule(Gather)
 def _gather(work: BatchedNode) -> Variable | None:
-    if any(work.batched[1:]):
-        return None
     n, (x, *indices) = work.op.n_index_axes, work.inputs
+    if any(work.batched[1:]):
+        return apply_op(Gather(n + 1), work.spread(0), *_indices_of_each(work, 1))
     return _to_front(apply_op(Gather(n), _from_front(x, n), *indices), indices[0].ndim)
 
 
@@ -147,10 +150,17 @@ def _gather(work: BatchedNode) -> Variable | None:
 def _scatter(work: BatchedNode) -> Variable | None:
     """The batch's axis stands behind the indexed ones in the meantime."""
     if any(work.batched[2:]):
-        return None
+        return apply_op(replace(work.op, n_index_axes=work.op.n_index_axes + 1), work.spread(0), work.in_front(1),
+                        *_indices_of_each(work, 2))
     n, indices = work.op.n_index_axes, work.inputs[2:]
     written = apply_op(work.op, _from_front(work.spread(0), n), _from_front(work.in_front(1), indices[0].ndim), *indices)
     return _to_front(written, n)
+
+
+def _indices_of_each(work: BatchedNode, first: int) -> list[Variable]:
+    """Which of the batch, and where in it: the inputs from `first` on, of which some are others for each of the batch."""
+    indices = [work.in_front(place) for place in range(first, len(work.inputs))]
+    return [dimshuffle(arange(work.size), [0] + ["x"] * (indices[0].ndim - 1)), *indices]
 
 
 def _from_front(x: Variable, place: int) -> Variable:

@@ -118,10 +118,10 @@ def _one_by_one(work: BatchedNode) -> list[Variable]:
 
     if not isinstance(work.size, int) or work.size > UNROLLED_AT_MOST or (
             work.size == 0 and not all(output.type.is_static for output in work.node.outputs)):
-        count = work.size if isinstance(work.size, int) else "a number that is known only when the function runs"
+        count = f"{work.size} of them" if isinstance(work.size, int) else "a number that is known only when the function runs"
         raise GradientError(explain_error(
             f"{work.op.name} has no form for many vectors at once, and is applied to at most {UNROLLED_AT_MOST} one by one",
-            f"{count} of them", "ask for the rows you need with sc.Lop, or write the expression with other operations",
+            count, "ask for the rows you need with sc.Lop, or write the expression with other operations",
             work.node.source))
     if work.size == 0:
         return [zeros((0, *output.static_shape), output.dtype) for output in work.node.outputs]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph import Variable
+from ..ops.diagonals import trace
 from ..ops.elementwise import (
     abs,
     add,
@@ -84,6 +85,7 @@ from ..ops.reductions import (
     prod,
     sum,
 )
+from ..ops.sorting import argsort, argtopk, sort, topk, topk_and_argtopk
 from ..ops.statistics import (
     logsumexp,
     mean,
@@ -119,6 +121,8 @@ __all__ = [
     "arctan2",
     "argmax",
     "argmin",
+    "argsort",
+    "argtopk",
     "batched_dot",
     "cast",
     "ceil",
@@ -176,6 +180,7 @@ __all__ = [
     "sin",
     "sinh",
     "softplus",
+    "sort",
     "sqr",
     "sqrt",
     "square",
@@ -186,6 +191,9 @@ __all__ = [
     "tan",
     "tanh",
     "tensordot",
+    "topk",
+    "topk_and_argtopk",
+    "trace",
     "true_div",
     "trunc",
     "var",

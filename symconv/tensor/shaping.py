@@ -33,17 +33,19 @@ from ..ops.creation import (
     zeros,
     zeros_like,
 )
+from ..ops.diagonals import diag, diagonal
 from ..ops.indexing import getitem, inc_subtensor, set_subtensor, take
 from ..ops.joining import concatenate, flip, join, repeat, roll, split, stack, tile
 from ..ops.padding import pad
 from ..ops.shape import broadcast_to, dimshuffle, flatten, reshape, shape
+from ..ops.sorting import take_along_axis
 
 fill = second
 
 __all__ = [
-    "alloc", "arange", "broadcast_to", "concatenate", "dimshuffle", "expand_dims", "eye", "fill", "flatten", "flip",
-    "full", "full_like", "getitem", "identity_like", "inc_subtensor", "join", "moveaxis", "one_hot", "ones",
-    "ones_like", "pad", "repeat", "reshape", "roll", "second", "set_subtensor", "shape", "shape_padaxis",
-    "shape_padleft", "shape_padright", "size", "split", "squeeze", "stack", "swapaxes", "take", "tile", "transpose",
-    "tri", "tril", "triu", "zeros", "zeros_like",
+    "alloc", "arange", "broadcast_to", "concatenate", "diag", "diagonal", "dimshuffle", "expand_dims", "eye", "fill",
+    "flatten", "flip", "full", "full_like", "getitem", "identity_like", "inc_subtensor", "join", "moveaxis", "one_hot",
+    "ones", "ones_like", "pad", "repeat", "reshape", "roll", "second", "set_subtensor", "shape", "shape_padaxis",
+    "shape_padleft", "shape_padright", "size", "split", "squeeze", "stack", "swapaxes", "take", "take_along_axis", "tile",
+    "transpose", "tri", "tril", "triu", "zeros", "zeros_like",
 ]

@@ -19,6 +19,12 @@ from symconv.errors import ArgumentError, GraphTypeError, ShapeError
                        "int_div max_and_argmax "
                        "as_tensor_variable switch alloc fill inc_subtensor set_subtensor dmatrices lvectors ftensor4s"),
     ("symconv.tensor.nnet", "relu logsoftmax batch_normalization bilinear_upsampling conv2d conv2d_transpose"),
+    ("symconv.gradient", "grad Lop Rop jacobian hessian consider_constant disconnected_grad zero_grad grad_clip grad_scale "
+                         "verify_grad DisconnectedInputError"),
+    ("symconv.tensor", "sort argsort topk diag diagonal cumsum cumprod tensordot batched_dot batched_tensordot alloc stack "
+                       "concatenate join split stacklists ptp bincount to_one_hot as_tensor consider_constant"),
+    ("symconv.tensor.extra_ops", "cumsum cumprod repeat bincount squeeze diff fill_diagonal fill_diagonal_offset to_one_hot"),
+    ("symconv.tensor.nnet.neighbours", "images2neibs neibs2images"),
     ("symconv.tensor.nnet.abstract_conv", "conv2d conv3d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights bilinear_upsampling "
                                           "bilinear_kernel_1D bilinear_kernel_2D separable_conv2d causal_conv1d"),
     ("symconv.tensor.nnet.bn", "batch_normalization batch_normalization_train batch_normalization_test"),
@@ -90,6 +96,39 @@ def test_what_is_not_here_says_what_to_write(name, text):
     with pytest.raises(AttributeError, match=text):
         getattr(sc, name)
     assert not hasattr(sc, name)
+
+
+@pytest.mark.parametrize(("path", "name", "text"), [
+    ("symconv", "Op", "symconv.graph.Op"), ("symconv", "OpFromGraph", "a Python function"),
+    ("symconv.tensor", "nonzero", "sizes are known before"), ("symconv.tensor", "unique", "sizes are known before"),
+    ("symconv.tensor", "nlinalg", "no linear algebra"), ("symconv.tensor", "slinalg", "no linear algebra"),
+    ("symconv.tensor", "gammaln", "no such function"), ("symconv.tensor", "cmatrix", "no complex numbers"),
+    ("symconv.tensor.nnet", "softmax_with_bias", r"softmax\(x \+ b\)"), ("symconv.tensor.nnet", "ctc", "written out"),
+    ("symconv.gradient", "DisconnectedType", "gives None"), ("symconv.gradient", "nothing", "no attribute 'nothing'$"),
+    ("symconv.tensor", "nothing", "no attribute 'nothing'$"), ("symconv.tensor.nnet", "nothing", "no attribute 'nothing'$")])
+def test_names_that_modules_do_not_have_say_what_to_write(path, name, text):
+    with pytest.raises(AttributeError, match=text):
+        getattr(importlib.import_module(path), name)
+
+
+@pytest.mark.parametrize(("name", "text"), [("exp", r"T\.exp\(x\)"), ("nonzero", "sizes cannot depend"), ("copy", "never changed"),
+                                            ("get_value", "x.eval"), ("nothing", "no attribute 'nothing'$")])
+def test_methods_that_variables_do_not_have_say_what_to_write(name, text):
+    x = T.matrix("x")
+    with pytest.raises(AttributeError, match=text):
+        getattr(x, name)
+    assert getattr(x, name, None) is None
+
+
+def test_what_stands_in_those_words_is_right():
+    x = np.array([[0.5, -1.5, 2.5], [3.2, 2.5, -4.0]])
+    n, actual, predicted = 3, np.array([0, 2, 2, 1]), np.array([0, 1, 2, 1])
+    table = T.bincount(T.constant(actual) * n + predicted, minlength=n * n).reshape((n, n))
+    np.testing.assert_array_equal(table.eval(), [[1, 0, 0], [0, 1, 0], [0, 1, 1]])
+    pairs = [(T.log(x + T.sqrt(x ** 2 + 1)), np.arcsinh(x)), ((T.log1p(x / 9) - T.log1p(-x / 9)) / 2, np.arctanh(x / 9)),
+             (T.log(5 + x + T.sqrt((5 + x) ** 2 - 1)), np.arccosh(5 + x)), (10 ** T.linspace(0, 2, 3), [1, 10, 100])]
+    for found, wanted in pairs:
+        np.testing.assert_allclose(found.eval(), wanted, rtol=1e-6)
 
 
 def test_products_with_a_hessian_written_out():
