@@ -130,11 +130,11 @@ def _compile_and_open(source: str, name: str, compiler: Compiler, cache: KernelC
 
 
 def _compile_somewhere(source: str, name: str, compiler: Compiler, cache: KernelCache) -> Path:
-    """Compile a source; once more in a temporary folder where there is no room in the cache's own."""
+    """Compile a source; once more in a temporary folder where the cache's own takes no files."""
     try:
         return _compile(source, name, compiler, cache)
-    except (OSError, BackendError):
-        why = cache.why_no_room()
+    except (OSError, BackendError) as error:  # an OSError: of a file in the cache, such as a folder that somebody else made in it
+        why = str(error) if isinstance(error, OSError) else cache.why_no_room()
         if not why or not cache.give_up_writing(why):
             raise
     return _compile(source, name, compiler, cache)

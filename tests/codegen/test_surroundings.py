@@ -180,6 +180,21 @@ def test_a_folder_without_room_is_left_for_a_temporary_one(folder, monkeypatch):
     assert not list(folder.glob("??/*.so"))
 
 
+def test_a_folder_of_somebody_elses_in_the_cache(folder, monkeypatch):
+    """As after a call as the superuser, who made folders in the user's cache."""
+    find_compiler()
+    replace = os.replace
+
+    def refuse(source, target):
+        if Path(target).parent.parent == folder:
+            raise PermissionError(13, "Permission denied", str(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.warns(RuntimeWarning, match="Permission denied"):
+        assert result(build([kernel(12)])[0]) == 12
+
+
 def test_a_compiler_is_looked_for_where_there_is_room(folder, monkeypatch):
     monkeypatch.setattr(KernelCache, "why_no_room", lambda self: "No space left on device")
     with pytest.warns(RuntimeWarning, match="No space left"):
