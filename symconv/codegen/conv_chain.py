@@ -1,6 +1,7 @@
 """Expansion, depthwise convolution and projection (the inverted residual of MobileNetV2), or the last two, in one kernel."""
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -28,6 +29,12 @@ from .templates import render_kernel
 
 _SCRATCH_BYTES = 288 * 1024
 """What a task's part of the middle may take of the second cache."""
+
+_BAND_BYTES = 32 * 1024
+"""What the lines of a chunk before the depthwise convolution may take of the first cache, for a pair of blocks."""
+
+_SHARED_BYTES = 768 * 1024
+"""What the middle may take of all caches where threads share it."""
 
 _TASKS = 4
 """Tasks for each thread that there should be at least, as long as each makes a few lines."""
@@ -89,16 +96,17 @@ class ConvChainBlocked(Implementation):
         """Products at shares of the peak, lines of the middle that several tasks make counted for each; image and result moved."""
         chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
         geometry = make_geometry(conv_problem(chain.depthwise))
-        lines = self._lines(problem, target)
-        again = reach(geometry, 1, lines) * -(-geometry.outside[1] // lines) / max(1, geometry.inside[1])
+        cut = _cut(problem, target)
+        parts = -(-geometry.outside[1] // cut.lines)
+        again = reach(geometry, 1, cut.lines) * parts / max(1, geometry.inside[1])
         pointwise: float = conv_problem(chain.project).flops
         if chain.expand is not None:
             pointwise += max(1.0, again) * conv_problem(chain.expand).flops
         seconds = (compute_seconds(pointwise, tile.dtype, target, POINTWISE_SHARE)
                    + compute_seconds(conv_problem(chain.depthwise).flops, tile.dtype, target, DEPTHWISE_SHARE))
-        tasks = max(1, geometry.batch * -(-geometry.outside[1] // lines))
+        tasks = max(1, geometry.batch * parts * (-(-geometry.groups // tile.columns) if cut.shared else 1))
         rounds = -(-tasks // target.threads) * target.threads / tasks
-        return START_SECONDS + seconds * rounds + moving_seconds(minimal_bytes(problem), target)
+        return (2 if cut.shared else 1) * START_SECONDS + seconds * rounds + moving_seconds(minimal_bytes(problem), target)
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The filters of every stage, packed."""
@@ -114,34 +122,21 @@ class ConvChainBlocked(Implementation):
         return tuple(made)
 
     def build(self, problem: Problem, target: Target) -> Kernel:
-        """The kernel; its workspace holds each thread's part of the middle."""
-        numbers, tile = self._numbers(problem, target), make_tile(problem.inputs[0].dtype, target)
+        """The kernel; its workspace holds each thread's band and its part of the middle, or behind all bands the shared middle."""
+        cut, tile = _cut(problem, target), make_tile(problem.inputs[0].dtype, target)
         flops = sum(conv_problem(stage).flops for stage in _stage_problems(problem))
-        return Kernel(self._name(problem, target), self._render(problem, target), numbers,
-                      numbers[11] * numbers[-1] * tile.itemsize, flops=flops, bytes=minimal_bytes(problem))
-
-    def _lines(self, problem: Problem, target: Target) -> int:
-        """Lines of the result for each task."""
-        geometry = make_geometry(conv_problem(_chain(problem).depthwise))
-        tile = make_tile(problem.inputs[0].dtype, target)
-        most = max(1, geometry.outside[1])
-        lines = most
-        while lines > 1 and _scratch_elements(geometry, lines, tile) * tile.itemsize > _SCRATCH_BYTES:
-            lines -= 1
-        wanted = -(-_TASKS * target.threads // max(1, geometry.batch))
-        lines = min(lines, max(_LEAST_LINES, -(-most // wanted)))
-        return -(-most // -(-most // lines))
+        return Kernel(self._name(problem, target), self._render(problem, target), self._numbers(problem, target),
+                      (cut.threads * cut.scratch + cut.middle) * tile.itemsize, flops=flops, bytes=minimal_bytes(problem))
 
     def _numbers(self, problem: Problem, target: Target) -> tuple[int, ...]:
         chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
-        geometry, lines = make_geometry(conv_problem(chain.depthwise)), self._lines(problem, target)
+        geometry, cut = make_geometry(conv_problem(chain.depthwise)), _cut(problem, target)
         channels = geometry.groups if chain.expand is None else conv_problem(chain.expand).x_shape[1]
-        flops = sum(conv_problem(stage).flops for stage in chain.stages)
         width = _width(geometry)
         return (geometry.batch, channels, geometry.groups, conv_problem(chain.project).y_shape[1], *geometry.inside[1:],
                 *geometry.outside[1:], *geometry.pad[1:], int(geometry.flip),
-                target.threads if flops >= PARALLEL_FLOPS else 1, lines, width, reach(geometry, 1, lines) * width * tile.lanes,
-                _scratch_elements(geometry, lines, tile))
+                cut.threads, cut.lines, cut.chunk, int(cut.shared), cut.pixel_parts, width,
+                reach(geometry, 1, cut.chunk) * width * tile.lanes, cut.scratch)
 
     def _name(self, problem: Problem, target: Target) -> str:
         chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
@@ -177,10 +172,54 @@ def _width(geometry: Geometry) -> int:
     return max(reach(geometry, 2, geometry.outside[2]), geometry.pad[2] + geometry.inside[2])
 
 
-def _scratch_elements(geometry: Geometry, lines: int, tile: GemmTile) -> int:
-    band = 2 * reach(geometry, 1, lines) * _width(geometry) * tile.lanes
-    middle = geometry.groups * lines * geometry.outside[2]
-    return align((band + middle) * tile.itemsize + tile.vector_bytes) // tile.itemsize
+@dataclass(frozen=True, slots=True)
+class ChainCut:
+    """How the work is cut: lines of a task and of a chunk; elements of each thread's scratch and of the shared middle."""
+
+    threads: int
+    lines: int
+    chunk: int
+    shared: bool
+    pixel_parts: int
+    scratch: int
+    middle: int
+
+
+def _cut(problem: Problem, target: Target) -> ChainCut:
+    """Lines in tasks of their own where there are enough without making many twice; else pairs of blocks over a shared middle."""
+    chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
+    geometry = make_geometry(conv_problem(chain.depthwise))
+    threads = target.threads if sum(conv_problem(stage).flops for stage in chain.stages) >= PARALLEL_FLOPS else 1
+    middle = geometry.batch * geometry.groups * math.prod(geometry.outside)
+    shared = threads > 1 and geometry.batch < 2 * threads and middle * tile.itemsize <= _SHARED_BYTES
+    lines = _shared_lines(geometry, tile, threads) if shared else _task_lines(geometry, tile, target.threads)
+    chunk = lines
+    while chunk > 1 and _band_elements(geometry, chunk, tile) * tile.itemsize > _BAND_BYTES:
+        chunk -= 1
+    chunk = -(-lines // -(-lines // chunk))
+    panels = max(1, geometry.batch * -(-conv_problem(chain.project).y_shape[1] // tile.columns))
+    kept = 0 if shared else geometry.groups * lines * geometry.outside[2]
+    scratch = align((_band_elements(geometry, chunk, tile) + kept) * tile.itemsize + tile.vector_bytes) // tile.itemsize
+    return ChainCut(threads, lines, chunk, shared, -(-2 * _TASKS * threads // panels), scratch, middle if shared else 0)
+
+
+def _task_lines(geometry: Geometry, tile: GemmTile, threads: int) -> int:
+    """Lines whose middle fits the second cache, in as many tasks as keep all threads busy."""
+    most = max(1, geometry.outside[1])
+    fitting = max(1, _SCRATCH_BYTES // max(1, geometry.groups * geometry.outside[2] * tile.itemsize))
+    wanted = -(-_TASKS * threads // max(1, geometry.batch))
+    lines = min(most, fitting, max(_LEAST_LINES, -(-most // wanted)))
+    return -(-most // -(-most // lines))
+
+
+def _shared_lines(geometry: Geometry, tile: GemmTile, threads: int) -> int:
+    """All lines of a pair of blocks, or parts of them where there are few pairs."""
+    panels = geometry.batch * -(-geometry.groups // tile.columns)
+    return max(1, -(-geometry.outside[1] // -(-_TASKS * threads // panels)))
+
+
+def _band_elements(geometry: Geometry, lines: int, tile: GemmTile) -> int:
+    return 2 * reach(geometry, 1, lines) * _width(geometry) * tile.lanes
 
 
 def _is_pointwise(geometry: Geometry) -> bool:

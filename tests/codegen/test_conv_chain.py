@@ -35,6 +35,13 @@ CHAINS = [
     (16, "n1 c16 h12 w12 k16 r2 s2 u2 g16", 8),
     (16, "n2 c16 w50 k16 s5 p2 g16", 8),
     (16, "n0 c16 h9 w9 k16 r3 s3 p1 g16", 8),
+    # enough work for two threads: they share the middle, pairs of blocks first; several chunks of lines
+    (40, "n1 c40 h30 w33 k40 r3 s3 p1 g40", 24),
+    (16, "n2 c16 h41 w120 k16 r3 s3 u2 p1 g16", 8),
+    (16, "n3 c16 h60 w60 k16 r2 s2 u3 g16", 40),
+    (0, "n1 c24 h60 w60 k24 r5 s5 l2 p4 g24", 24),
+    # a task for lines of its own, several chunks of them
+    (32, "n5 c32 h40 w60 k32 r3 s3 p1 g32", 16),
 ]
 
 
@@ -80,6 +87,26 @@ def test_chains(middle: int, text: str, filters: int, threads: int) -> None:
     assert found.shape == value.shape
     np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(array_from_blocked(chain.reference(*inputs)[0], 8), value, rtol=1e-5, atol=1e-5)
+
+
+def _cut_of(batch: int, size: int, middle: int, threads: int) -> tuple[int, int, int, int]:
+    """Lines of a task and of a chunk, whether the middle is shared, and parts of its pixels, of a chain of 16 to 16 channels."""
+    depthwise = ConvProblem.parse(f"fprop n{batch} c{middle} h{size} w{size} k{middle} r3 s3 p1 g{middle} f32")
+    problems = [_pointwise(batch, 16, (size, size), middle), depthwise, _pointwise(batch, middle, (size, size), 16)]
+    chain = ConvChain(tuple(Conv(Kind.FPROP, conv.spec, layout=Layout(8, 8)) for conv in problems))
+    inputs = [np.empty((batch, 2, size, size, 8), F32), *(np.empty(conv.w_shape, F32) for conv in problems)]
+    numbers = ConvChainBlocked().build(make_problem(chain, *inputs), Target(threads=threads, vector_bytes=32)).sizes
+    return numbers[12], numbers[13], numbers[14], numbers[15]
+
+
+def test_the_middle_is_shared_where_there_are_too_few_images() -> None:
+    """Two threads and one image of 14 lines: in tasks of lines 6 of 20 would be made twice."""
+    assert _cut_of(1, 14, 384, 2) == (14, 14, 1, 16)
+    assert _cut_of(1, 28, 192, 2)[:3] == (28, 14, 1)
+    assert _cut_of(8, 14, 384, 2)[:3] == (7, 7, 0), "images enough"
+    assert _cut_of(1, 14, 384, 1)[2] == 0, "nobody to share with"
+    assert _cut_of(1, 112, 96, 2)[2] == 0, "more than the caches hold"
+    assert _cut_of(1, 28, 32, 2)[:3] == (7, 7, 1), "two pairs of blocks are too few tasks"
 
 
 def test_other_chains_are_refused() -> None:
