@@ -212,10 +212,13 @@ class Operators:
         """The same values in another dtype."""
         return meaning("cast")(self, dtype)
 
-    def reshape(self, *shape: Any) -> Variable:
-        """Another shape with the same elements in row-major order; one size may be -1."""
+    def reshape(self, *shape: Any, ndim: int | None = None) -> Variable:
+        """Another shape with the same elements in row-major order; one size may be -1.
+
+        `ndim` is needed where the shape is a symbolic vector of unknown length.
+        """
         sizes: Any = shape[0] if len(shape) == 1 else shape
-        return meaning("reshape")(self, sizes)
+        return meaning("reshape")(self, sizes, ndim)
 
     def flatten(self, ndim: int = 1) -> Variable:
         """The last axes joined into one, so that `ndim` axes remain."""

@@ -42,6 +42,11 @@ class TensorType:
             raise InternalError(f"the shape of {self} is asked for before it is known")
         return sizes
 
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis whether its size is known to be 1 (Theano's broadcast pattern)."""
+        return tuple(size == 1 for size in self.shape)
+
     def with_shape(self, shape: Sequence[int | None]) -> TensorType:
         """The same dtype with another shape."""
         return TensorType(self.dtype, tuple(shape))

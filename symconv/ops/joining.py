@@ -96,8 +96,10 @@ def _brought_together(tensors: Sequence[Any], what: str) -> list[Variable]:
     return [as_variable(tensor, dtype) for tensor in listed]
 
 
-def split(x: Any, sizes: Any, axis: int = 0) -> list[Variable]:
+def split(x: Any, sizes: Any, axis: int = 0, n_splits: int | None = None) -> list[Variable]:
     """x cut along an axis into parts: `sizes` is how many equal ones, or the list of their sizes (ints or symbolic scalars).
+
+    `n_splits`, for programs written for Theano, is how many parts there are (an ArgumentError if not).
 
     Raises ShapeError where the sizes do not add up to that of the axis, when the function is called if not before.
 
@@ -107,7 +109,10 @@ def split(x: Any, sizes: Any, axis: int = 0) -> list[Variable]:
     x = as_variable(x)
     place = normalize_axis(axis, x.ndim)
     if isinstance(sizes, (list, tuple, Variable, np.ndarray)):
-        return _parts(x, as_sizes(sizes, "split"), place)
+        parts = as_sizes(sizes, "split")
+        if n_splits not in (None, len(parts)):
+            raise ArgumentError(explain_error(f"split was told to make {n_splits} parts", f"{len(parts)} sizes"))
+        return _parts(x, parts, place)
     return _equal_parts(x, as_size(sizes, "split"), place)
 
 

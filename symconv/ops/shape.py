@@ -255,15 +255,17 @@ def reshape_like(x: Variable, other: Variable) -> Variable:
     return reshape(x, shape_sizes(other))
 
 
-def flatten(x: Any, ndim: int = 1) -> Variable:
+def flatten(x: Any, ndim: int = 1, outdim: int | None = None) -> Variable:
     """The first ndim - 1 axes kept and all others joined into one (of size 1 where there is none).
+
+    `outdim` is Theano's older name of `ndim`.
 
     >>> flatten(np.zeros((2, 3, 4)), 2).type.shape
     (2, 12)
     """
     from .sizes import joined_size
 
-    x = as_variable(x)
+    x, ndim = as_variable(x), ndim if outdim is None else outdim
     if ndim < 1 or ndim > x.ndim + 1:
         raise ShapeError(explain_error(f"flatten to {ndim} axes is impossible", str(x.type), f"use 1 to {x.ndim + 1}"))
     sizes = shape_sizes(x)

@@ -2,6 +2,7 @@
 from typing import Any
 
 from ..graph.operators import register_meanings
+from ..ops.effects import Print
 from .mathematics import pprint
 from .tree import debugprint
 
@@ -16,4 +17,4 @@ register_meanings({"latex": _variable_as_latex})
 
 pp = pprint  # Theano's name
 
-__all__ = ["debugprint", "pp", "pprint"]
+__all__ = ["Print", "debugprint", "pp", "pprint"]

@@ -18,6 +18,8 @@ def copied(function: Function, swap: Mapping[SharedVariable, SharedVariable], de
     from .compile import compile_recipe
 
     options = dict(function.recipe.options)
+    if delete_updates:
+        options["on_unused_input"] = "ignore"  # the calls keep their form, whatever the updates alone have used
     if name is not None:
         options["name"] = name
     if profile is not None:

@@ -8,7 +8,9 @@ from typing import Any as _Any
 
 from ..errors import explain_error as _explain_error
 from ..graph import Constant as Constant
+from ..graph import Constant as TensorConstant
 from ..graph import TensorType as TensorType
+from ..graph import Variable as TensorVariable
 from ..graph import Variable as Variable
 from ..graph.gradient import Lop as Lop
 from ..graph.gradient import Rop as Rop
@@ -59,7 +61,7 @@ _ABSENT = {
     "transfer": "leave it out: a function's device is that of compile(…, device=…)",
     "scalar_from_tensor": "leave it out: a scalar is a tensor of rank 0",
     "tensor_from_scalar": "leave it out: a scalar is a tensor of rank 0",
-    "TensorVariable": "T.Variable", "TensorConstant": "T.Constant", "TensorSharedVariable": "symconv.SharedVariable",
+    "TensorSharedVariable": "symconv.SharedVariable",
     "get_scalar_constant_value": "constant.data of a T.Constant",
     "verify_grad": "symconv.verify_grad", "Print": "symconv.Print", "config": "symconv.config",
     "raw_random": "T.random.RandomStream", "load": "numpy.load, and give the array to the function",

@@ -88,6 +88,12 @@ def test_a_function_with_other_state():
         train.copy(swap={a: sc.shared(np.zeros((2, 2)))})
 
 
+def test_a_copy_without_updates_takes_the_same_arguments():
+    state, step = sc.shared(np.zeros(2), "state"), T.dscalar("step")
+    still = sc.compile([step], state, updates=[(state, state + step)]).copy(delete_updates=True)
+    np.testing.assert_array_equal(still(3.0), [0.0, 0.0])
+
+
 def test_attributes_of_theanos_functions_say_what_to_write():
     f = sc.compile([], T.zeros(2))
     with pytest.raises(AttributeError, match=r"function\.graph\.nodes"):

@@ -31,6 +31,7 @@ from symconv.errors import ArgumentError, GraphTypeError, ShapeError
     ("symconv.tensor.nnet.dnn", "dnn_conv conv2d"),
     ("symconv.tensor.signal.pool", "pool_2d pool_3d"),
     ("symconv.tensor.shared_randomstreams", "RandomStreams MRG_RandomStreams"),
+    ("symconv.tensor.signal.downsample", "max_pool_2d"),
 ])
 def test_names_under_theanos_paths(path, names):
     module = importlib.import_module(path)
@@ -129,6 +130,22 @@ def test_what_stands_in_those_words_is_right():
              (T.log(5 + x + T.sqrt((5 + x) ** 2 - 1)), np.arccosh(5 + x)), (10 ** T.linspace(0, 2, 3), [1, 10, 100])]
     for found, wanted in pairs:
         np.testing.assert_allclose(found.eval(), wanted, rtol=1e-6)
+
+
+def test_older_words():
+    x = np.arange(40.0).reshape(2, 1, 5, 4)
+    assert T.flatten(T.tensor4(), outdim=2).ndim == 2
+    assert T.matrix().reshape((2, -1), ndim=2).type.shape == (2, None)
+    assert [part.type.shape for part in T.split(x, [1, 4], n_splits=2, axis=2)] == [(2, 1, 1, 4), (2, 1, 4, 4)]
+    with pytest.raises(ArgumentError, match="3 parts"):
+        T.split(x, [1, 4], n_splits=3, axis=2)
+    pooled = T.signal.downsample.max_pool_2d(x, (2, 2)).eval()
+    np.testing.assert_array_equal(pooled[0, 0], [[5, 7], [13, 15], [17, 19]])
+    np.testing.assert_array_equal(T.signal.downsample.max_pool_2d(x, (2, 2), ignore_border=True, st=(1, 2)).eval()[0, 0, 0], [5, 7])
+    assert isinstance(T.matrix(), T.TensorVariable)
+    assert T.row().type.broadcastable == (True, False)
+    assert sc.printing.Print is sc.Print
+    assert T.nnet.dnn.dnn_conv is importlib.import_module("symconv.tensor.nnet.dnn").dnn_conv
 
 
 def test_products_with_a_hessian_written_out():

@@ -1,6 +1,7 @@
 """Layers of neural networks: convolution, pooling, activations, normalisation, dropout and losses."""
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from ...errors import explain_error as _explain_error
@@ -110,4 +111,6 @@ _ABSENT = {
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "dnn":  # imports what asks for cuDNN
+        return _import_module(".dnn", __name__)
     raise AttributeError(_explain_error(f"module {__name__!r} has no attribute {name!r}", do=_ABSENT.get(name, "")))
