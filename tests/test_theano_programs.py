@@ -141,3 +141,140 @@ def test_unrolled_lstm_with_masks_and_clipped_gradients(rng):
     other = inputs.copy()
     other[2:, 8:] = 7  # masked steps
     np.testing.assert_array_equal(predict(other, kept), predict(inputs, kept))
+
+
+def test_restricted_boltzmann_machine_with_a_persistent_chain(rng):
+    visible, hidden, stream, floatX = 16, 8, RandomStreams(rng.randint(2 ** 30)), sc.config.floatX
+    W = sc.shared(np.asarray(rng.uniform(-0.3, 0.3, (visible, hidden)), dtype=floatX), borrow=True)
+    hbias, vbias = (sc.shared(np.zeros(n, floatX), borrow=True) for n in (hidden, visible))
+
+    def energy(v):
+        return -T.sum(T.log(1 + T.exp(T.dot(v, W) + hbias)), axis=1) - T.dot(v, vbias)
+
+    def draw(mean):
+        return stream.binomial(size=mean.shape, n=1, p=mean, dtype=floatX)
+
+    x, index = T.matrix("x"), T.lscalar()
+    chain = h = sc.shared(np.zeros((20, hidden), floatX))
+    for _ in range(3):
+        end = draw(T.nnet.sigmoid(T.dot(h, W.T) + vbias))
+        h = draw(T.nnet.sigmoid(T.dot(end, W) + hbias))
+    cost, params = T.mean(energy(x)) - T.mean(energy(end)), [W, hbias, vbias]
+    gradients = T.grad(cost, params, consider_constant=[end])
+    updates = OrderedDict((p, p - g * T.cast(0.1, floatX)) for p, g in zip(params, gradients, strict=True))
+    bit = sc.shared(value=0, name="bit")
+    flipped = T.set_subtensor(x[:, bit], 1 - x[:, bit])
+    likelihood = T.mean(visible * T.log(T.nnet.sigmoid(energy(flipped) - energy(x))))
+    updates[chain], updates[bit] = h, (bit + 1) % visible
+    patterns = np.repeat(rng.randint(0, 2, (4, visible)), 20, 0)[rng.permutation(80)]
+    data = sc.shared(np.asarray(patterns, dtype=floatX), borrow=True)
+    train = sc.function([index], likelihood, updates=updates, givens={x: data[index * 20:(index + 1) * 20]})
+    epochs = [np.mean([train(batch) for batch in range(4)]) for _ in range(60)]
+    assert np.mean(epochs[:4]) < -8
+    assert np.mean(epochs[-4:]) > -5
+    assert bit.get_value() == 240 % visible
+
+
+class TiedAutoencoder:
+    """Makes what it is not given, as layers of tutorials do."""
+
+    def __init__(self, rng, x, n, W=None, bias=None):
+        self.W = W or parameter(rng, 12, n)
+        if not bias:
+            bias = sc.shared(np.zeros(n, sc.config.floatX))
+        self.bias, self.back = bias, sc.shared(np.zeros(12, sc.config.floatX))
+        self.x, self.params = x, [self.W, self.bias, self.back]
+
+    def cost(self, stream, corruption):
+        kept = stream.binomial(size=self.x.shape, n=1, p=1 - corruption, dtype=sc.config.floatX)
+        code = T.nnet.sigmoid(T.dot(kept * self.x, self.W) + self.bias)
+        z = T.nnet.sigmoid(T.dot(code, self.W.T) + self.back)
+        return T.mean(-T.sum(self.x * T.log(z) + (1 - self.x) * T.log(1 - z), axis=1))
+
+
+def test_denoising_autoencoder_with_tied_weights_and_default_arguments(rng):
+    x, corruption, rate = T.matrix("x"), T.scalar("corruption"), T.scalar("rate")
+    W, bias = parameter(rng, 12, 8), sc.shared(np.zeros(8, sc.config.floatX))
+    model = TiedAutoencoder(rng, x, 8, W, bias)
+    assert (model.W, model.bias) == (W, bias)
+    cost = model.cost(RandomStreams(9), corruption)
+    updates = [(p, p - rate * g) for p, g in zip(model.params, T.grad(cost, model.params), strict=True)]
+    train = sc.function([x, sc.In(corruption, value=0.2), sc.In(rate, value=0.5)], cost, updates=updates)
+    images = np.repeat(np.eye(4, dtype="float32"), 3, axis=1)
+    before, after = first_and_last(lambda: train(images, corruption=0.1), 300)
+    assert after < before / 2
+    still = train.copy(delete_updates=True)
+    value = W.get_value()
+    still(images)
+    np.testing.assert_array_equal(W.get_value(), value)
+
+
+def test_running_statistics_kept_through_clones(rng):
+    """Training moves them, though no update names them; what predicts only reads them."""
+    x, t = T.tensor4("x"), T.ivector("t")
+    W, V = parameter(rng, 4, 1, 3, 3), parameter(rng, 4 * 36, 3)
+    mean, inv_std = sc.shared(np.zeros(4, "float32"), "mean"), sc.shared(np.ones(4, "float32"), "inv_std")
+    y = conv2d(x, W, border_mode="half")
+    seen, seen_inv_std = y.mean((0, 2, 3)), T.inv(T.sqrt(y.var((0, 2, 3)) + 1e-4))
+    running, running_inv_std = sc.clone(mean, share_inputs=False), sc.clone(inv_std, share_inputs=False)
+    running.default_update = 0.5 * running + 0.5 * seen
+    running_inv_std.default_update = 0.5 * running_inv_std + 0.5 * seen_inv_std
+    outputs = []
+    for m, s in ((seen + 0 * running, seen_inv_std + 0 * running_inv_std), (mean, inv_std)):
+        h = T.nnet.relu((y - m.dimshuffle("x", 0, "x", "x")) * s.dimshuffle("x", 0, "x", "x"))
+        h = pool.pool_2d(h, ws=(2, 2), stride=(2, 2), ignore_border=True)
+        outputs.append(T.nnet.softmax(T.dot(h.flatten(2), V)))
+    loss = T.nnet.categorical_crossentropy(outputs[0], t).mean()
+    updates = OrderedDict()
+    for p, g in zip((W, V), sc.grad(loss, [W, V]), strict=True):
+        velocity = sc.shared(np.zeros_like(p.get_value(borrow=True)), broadcastable=p.broadcastable)
+        updates[velocity] = 0.9 * velocity - 0.02 * g
+        updates[p] = p + 0.9 * updates[velocity] - 0.02 * g
+    train = sc.function([x, t], loss, updates=updates)
+    accuracy = sc.function([x, t], T.mean(T.eq(T.argmax(outputs[1], axis=1), t), dtype=sc.config.floatX))
+    images = rng.rand(24, 1, 12, 12).astype("float32")
+    labels = images[:, 0].reshape(24, 3, 48).sum(2).argmax(1).astype("int32")
+    wanted, values = sc.function([x], seen), np.zeros(4)
+    for _ in range(40):
+        values = 0.5 * values + 0.5 * wanted(images)
+        train(images, labels)
+    np.testing.assert_allclose(mean.get_value(), values, rtol=1e-4, atol=1e-6)
+    assert accuracy(images, labels) > 0.9
+    np.testing.assert_allclose(mean.get_value(), values, rtol=1e-4, atol=1e-6)
+
+
+def test_conditional_generator_and_discriminator(rng):
+    x, z, y = T.tensor4(), T.matrix(), T.matrix()
+    planes = y.dimshuffle(0, 1, "x", "x")
+
+    def beside(images):
+        return T.concatenate([images, planes * T.ones((images.shape[0], y.shape[1], images.shape[2], images.shape[3]))], axis=1)
+
+    def enlarged(images, w):
+        sizes = (None, w.get_value().shape[1], images.shape[2] * 2, images.shape[3] * 2)
+        return conv2d_grad_wrt_inputs(images, w, input_shape=sizes, border_mode=(2, 2), subsample=(2, 2))
+
+    makers = [parameter(rng, *shape) for shape in ((9, 128), (11, 4, 5, 5), (7, 1, 5, 5))]
+    judges = [parameter(rng, *shape) for shape in ((4, 4, 5, 5), (8 * 16 // 2 + 3, 1))]
+
+    def made():
+        h = T.nnet.relu(T.dot(T.concatenate([z, y], axis=1), makers[0])).reshape((z.shape[0], 8, 4, 4))
+        return T.nnet.sigmoid(enlarged(beside(T.nnet.relu(enlarged(beside(h), makers[1]))), makers[2]))
+
+    def judged(images):
+        h = T.nnet.relu(conv2d(beside(images), judges[0], subsample=(4, 4), border_mode=(2, 2)), 0.2)
+        return T.nnet.sigmoid(T.dot(T.concatenate([T.flatten(h, 2), y], axis=1), judges[1]))
+
+    real, false = judged(x), judged(made())
+    bce = T.nnet.binary_crossentropy
+    judge_cost = bce(real, T.ones(real.shape)).mean() + bce(false, T.zeros(false.shape)).mean()
+    maker_cost = bce(false, T.ones(false.shape)).mean()
+    steps = [sc.function([x, z, y], cost, updates=[(p, p - 0.05 * g) for p, g in zip(ps, T.grad(cost, ps), strict=True)],
+                         on_unused_input="ignore") for cost, ps in ((judge_cost, judges), (maker_cost, makers))]
+    images = np.tile(rng.rand(1, 1, 16, 16), (8, 1, 1, 1)).astype("float32")
+    labels, noise = np.eye(3, dtype="float32")[rng.randint(0, 3, 8)], rng.uniform(-1, 1, (8, 6)).astype("float32")
+    assert sc.function([z, y], made())(noise, labels).shape == (8, 1, 16, 16)
+    before, after = first_and_last(lambda: steps[0](images, noise, labels), 40)
+    assert after < before / 1.5
+    before, after = first_and_last(lambda: steps[1](images, noise, labels), 40)
+    assert after < before / 1.5
