@@ -29,6 +29,7 @@ from .helpers import SUFFIXES
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Problem
 from .loops import LoopNest, broadcast_strides, collapse
+from .row_prefetch import later_row
 from .scalar_printer import cast_expression, compute_type, literal, print_program, program_cost, storage_type, stored
 from .templates import render_kernel
 
@@ -192,6 +193,8 @@ class _Reduction:
         is_buffered = structure == "lanes" and not all(step.op in _STRAIGHT for step in self.program.body)
         element = {"columns": "start + c", "lanes": "block + i" if is_buffered else "i + lane", "short": "i"}[structure]
         before, body, values = self._statements(indexes, element)
+        inner_start, inner_end = self._range(self.inner)
+        later = later_row(self.nest, self.accesses, self.reduced, self.kept, inner_start) if structure == "lanes" else None
         output = {axis: f"i{axis}" for axis in self.kept} | ({self.inner: "start + c"} if self.is_column else {})
         sizes = self.accesses.sizes
         return {"summary": self._summary(), "declarations": self._declarations(), "before": before, "body": body,
@@ -199,10 +202,10 @@ class _Reduction:
                 "reduced": [{"index": f"i{axis}", "start": start, "end": end}
                             for axis in loops for start, end in [self._range(axis)]],
                 "split": sizes[self.split] if self.split is not None else "1",
-                "inner": sizes[-1], "inner_start": self._range(self.inner)[0], "inner_end": self._range(self.inner)[1],
+                "inner": sizes[-1], "inner_start": inner_start, "inner_end": inner_end, "later": later,
                 "column": self.is_column, "width": WIDTH,
                 "lanes": self.lanes if structure == "lanes" else 0, "results": self._results(values, is_buffered),
-                "block": BLOCK if is_buffered else 0,
+                "is_buffered": is_buffered, "block": BLOCK,
                 "partial_bytes": _PARTIAL_BYTES, "at": self.accesses.offset(0, output), "total": " * ".join(sizes),
                 "threshold": max(1024, PARALLEL_ELEMENTS // max(1, 1 + program_cost(self.program)))}
 

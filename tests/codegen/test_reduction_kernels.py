@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 from kernel_runner import run_kernel
 
 from symconv import dtypes
+from symconv.codegen import row_prefetch
+from symconv.codegen.kernel import Operand, Problem
 from symconv.codegen.reductions import GeneratedArgReduction, GeneratedReduction
 from symconv.ops.reductions import ArgReduce, Reduce, sum_dtype
 from symconv.ops.scalar import Instruction, ScalarProgram
+from symconv.target import Target
 
 C_KERNEL, C_SEARCH = GeneratedReduction(), GeneratedArgReduction()
 
@@ -133,3 +137,38 @@ def test_position_in_a_vector():
     (result,) = run_kernel(C_SEARCH, ArgReduce("argmax", 0), np.array([1.0, 5.0, 5.0, -3.0]))
     assert result.shape == ()
     assert result == 1
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 12545), (9, 4, 197), (2, 3, 16), (1, 4, 300), (5, 1, 4097)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+def test_memory_asked_for_ahead_changes_no_bit(shape, dtype, monkeypatch):
+    x = random_array(np.random.default_rng(3), shape, dtype)
+    op = reduce_op("sum", (0, 2), dtype)
+    (plain,) = run_kernel(C_KERNEL, op, x)
+    monkeypatch.setattr(row_prefetch, "CACHED_BYTES", 0)
+    (ahead,) = run_kernel(C_KERNEL, op, x)
+    np.testing.assert_array_equal(ahead, plain)
+    exact = x.astype(np.float64).sum((0, 2))
+    np.testing.assert_allclose(ahead, exact, rtol=1e-6, atol=1e-7 * np.abs(x.astype(np.float64)).sum((0, 2)).max())
+
+
+def test_memory_is_asked_for_where_one_large_input_is_read_row_by_row():
+    def kernel(op, *shapes):
+        inputs = tuple(Operand.contiguous("float32", shape) for shape in shapes)
+        kept = tuple(size for axis, size in enumerate(shapes[0]) if axis not in op.axes)
+        return C_KERNEL.build(Problem(op, inputs, (Operand.contiguous("float32", kept),)), Target())
+
+    def asked_bytes(found):
+        names = re.findall(r"const int64_t (\w+) = sizes\[\d+\]", found.source)
+        return dict(zip(names, found.sizes, strict=True)).get("piece") if "sc_prefetch_later(" in found.source else None
+
+    rows = reduce_op("sum", (0, 2), "float32")
+    assert asked_bytes(kernel(rows, (8, 144, 3136))) == 13 << 10
+    assert asked_bytes(kernel(rows, (80, 144, 3136))) == 13 << 10
+    assert asked_bytes(kernel(rows, (8, 144, 784))) == 0  # caches may hold it
+    assert kernel(rows, (8, 144, 784)).source == kernel(rows, (8, 144, 3136)).source
+    product = ScalarProgram(("float32", "float32"), (Instruction("mul", (0, 1), "float32"),), (2,))
+    two = reduce_op("sum", (0, 2), "float32", prologue=product)
+    assert asked_bytes(kernel(two, (8, 144, 3136), (8, 144, 3136))) is None
+    assert asked_bytes(kernel(two, (8, 144, 3136), (1, 144, 1))) == 13 << 10  # the second is one number for each result
+    assert asked_bytes(kernel(reduce_op("sum", (2,), "float32"), (8, 144, 3136))) is None  # one row behind the other
