@@ -11,6 +11,9 @@ from pathlib import Path
 _OUTPUT_CLOSED = 141
 """The exit status where what reads our output has closed it (`… | head -1`): 128 and SIGPIPE's number, as shells have it."""
 
+_OUTPUT_FAILED = 74
+"""The exit status where it cannot be written to: EX_IOERR of sysexits.h."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the result is the exit status."""
@@ -20,8 +23,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not _output_is_closed():
             raise  # somebody else's pipe: a script's own
         # what is left in the buffer goes nowhere, or Python's exit would fail over it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere()
         return _OUTPUT_CLOSED
+    except OSError as error:
+        if error.filename is not None or not _output_fails():
+            raise
+        _write_nowhere()
+        print(f"symconv: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return _OUTPUT_FAILED
+
+
+def _write_nowhere() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _output_fails() -> bool:
+    """Whether standard output takes nothing more (a full disk behind it): what failed has left the buffer, so a line is tried."""
+    try:
+        os.write(sys.stdout.fileno(), b"\n")
+    except OSError:
+        return True
+    return False
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -21,6 +21,7 @@ from typing import Any
 
 from .errors import ArgumentError, explain_error
 
+MOST_THREADS = 256  # of a CPU kernel
 VERSION = "0.1.0"  # of symconv; what is kept on disk (measurements) holds for one version
 
 
@@ -66,11 +67,19 @@ def _count(value: Any) -> int:
     return number
 
 
+def _threads(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number <= MOST_THREADS:
+        raise ValueError(f"a whole number from 0 to {MOST_THREADS}")
+    return number
+
+
 SETTINGS = (
     Setting("floatX", "float32", "dtype of tensor variables made without one", _one_of("float16", "float32", "float64")),
     Setting("device", "cpu", "device of functions compiled without one", str),
     Setting("mode", "fast_run", "mode of functions compiled without one", str),
-    Setting("threads", 0, "threads of a CPU kernel; 0: OMP_NUM_THREADS, else every processor that this process may use", _count),
+    Setting("threads", 0, "threads of a CPU kernel; 0: OMP_NUM_THREADS, else every processor that this process may use",
+            _threads),
     Setting("cache_dir", "", "folder of compiled kernels and measurements; empty: the user's cache folder", str),
     Setting("debug", 0, "what compiling logs to standard error: 1 stages, 2 + rewrites, 3 + selection and memory, 4 + sources",
             _count),

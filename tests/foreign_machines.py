@@ -21,7 +21,8 @@ from symconv import dtypes
 from symconv.codegen.compiler import BASE_FLAGS
 from symconv.codegen.kernel import Kernel, Operand
 from symconv.codegen.templates import render_kernel
-from symconv.codegen.threads import MOST_THREADS, POOL_FLAGS
+from symconv.codegen.threads import POOL_FLAGS
+from symconv.config import MOST_THREADS
 from symconv.target import Target
 
 Array = np.ndarray[Any, Any]

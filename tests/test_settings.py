@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from symconv.config import Config
+from symconv.config import MOST_THREADS, Config
+from symconv.errors import ArgumentError
 
 
 def test_deleting_a_setting_brings_back_the_environments_value_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +24,12 @@ def test_deleting_a_groups_setting_leaves_the_one_of_the_same_name_outside() -> 
     config.workspace_bytes, config.dnn.workspace_bytes = 5, 7
     del config.dnn.workspace_bytes
     assert (config.workspace_bytes, config.dnn.workspace_bytes) == (5, default)
+
+
+@pytest.mark.parametrize("value", [-1, MOST_THREADS + 1, 100_000, "many"])
+def test_a_number_of_threads_that_no_machine_starts(value: object) -> None:
+    config = Config()
+    config.threads = MOST_THREADS
+    with pytest.raises(ArgumentError, match="threads does not take this value"):
+        config.threads = value
+    assert config.threads == MOST_THREADS

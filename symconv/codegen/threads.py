@@ -10,11 +10,10 @@ import os
 from functools import lru_cache
 from importlib import resources
 
+from ..config import MOST_THREADS
+
 POOL_FLAGS = ("-DSC_THREAD_POOL", "-Wl,--as-needed")
 """Compiler flags with which kernels use the pool."""
-
-MOST_THREADS = 256
-"""Threads of the pool, at most."""
 
 
 @lru_cache(maxsize=1)

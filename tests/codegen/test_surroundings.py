@@ -20,9 +20,9 @@ from symconv.codegen.cache import KernelCache, current_cache
 from symconv.codegen.compiler import find_compiler, missing_compiler_error
 from symconv.codegen.helpers import with_helpers
 from symconv.codegen.kernel import Kernel
-from symconv.codegen.threads import MOST_THREADS, default_threads
+from symconv.codegen.threads import default_threads
 from symconv.codegen.toolchain import build
-from symconv.config import config
+from symconv.config import MOST_THREADS, config
 from symconv.errors import BackendError
 
 LOOP = with_helpers("/* counts */ int sc_test_counts(void *const *buffers, const int64_t *sizes) {\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,15 @@ def test_a_closed_pipe_ends_a_command_quietly():
     _, errors = command.communicate(timeout=60)
     assert command.returncode == 141
     assert errors == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", ["config", "doctor"])
+def test_output_that_cannot_be_written_is_told_in_a_line(command):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-m", "symconv", command], stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 74
+    assert done.stderr.decode().splitlines() == ["symconv: the output cannot be written: No space left on device"]
 
 
 def test_a_broken_pipe_of_a_script_is_its_own(tmp_path):
