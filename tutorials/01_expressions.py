@@ -56,6 +56,12 @@ np.testing.assert_allclose(first, 3 * values ** 2, rtol=1e-6)
 np.testing.assert_allclose(second, 6 * values, rtol=1e-6)
 print("slope =", sc.pprint(slope))
 
+# All derivatives of every element by every element: the slopes of x³ stand on the diagonal, and so do the second ones of its sum.
+matrices = sc.compile([x], [sc.jacobian(x ** 3, x), sc.hessian(cost, x)])
+first, second = matrices(values)
+np.testing.assert_allclose(first, np.diag(3 * values ** 2), rtol=1e-6)
+np.testing.assert_allclose(second, np.diag(6 * values), rtol=1e-6)
+
 # What is written is rewritten before it runs: this loss is stable although its formula overflows.
 wide = T.dvector("wide")
 loss = T.log(1 + T.exp(wide))                        # becomes softplus
