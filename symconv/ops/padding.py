@@ -83,6 +83,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 
 
 def _constant_padded(x: Variable, widths: Widths, value: Any) -> Variable:
+    if x.dtype == "bool" and isinstance(value, int) and value in (0, 1):
+        value = bool(value)  # as NumPy: the default, 0, is False
     if common_dtype([x, value]) != x.dtype:
         raise GraphTypeError(explain_error(f"{x.dtype} can not hold the value of the padding", f"{as_variable(value).type}",
                                            f"cast it to {x.dtype}"))

@@ -67,9 +67,9 @@ def _pow(a: Array, b: Array) -> Array:
 def _integer_pow(a: Array, b: Array) -> Array:
     """Integer powers that wrap; a negative exponent gives 0 but for the bases 1 and -1 (NumPy raises there)."""
     positive = np.power(a, np.maximum(b, 0))
-    inverse = np.where(a == 1, 1, 0)
-    if a.dtype.kind == "i":
-        inverse = np.where(a == -1, np.where(b % 2 == 0, 1, -1), inverse)
+    if a.dtype.kind == "u":
+        return positive  # beside a signed inverse, uint64 would meet int64 in float64
+    inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b < 0, inverse, positive).astype(a.dtype)
 
 

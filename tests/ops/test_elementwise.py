@@ -152,6 +152,17 @@ def test_integer_powers():
     np.testing.assert_array_equal(value_of(e.pow(base, np.array(-1))), [0, -1, 0, 1, 0, 0])
 
 
+def test_integer_powers_are_exact_in_every_dtype():
+    """uint64 too, whose powers do not fit the mantissa of a float64."""
+    for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        most = int(np.iinfo(dtype).max)
+        base, exponent = [most // 2, most - 2, 3, 7, 0], [1, 3, 39, 20, 0]
+        found = value_of(e.pow(np.array(base, dtype), np.array(exponent, dtype)))
+        assert found.dtype == dtype
+        for value, number, power in zip(found.tolist(), base, exponent, strict=True):
+            assert (value - number**power) % (1 << np.iinfo(dtype).bits) == 0, (dtype, number, power, value)
+
+
 @pytest.mark.parametrize(("shapes", "wanted"), [
     ([(2, 3), (3,)], (2, 3)), ([(None, 3), (1,)], (None, 3)), ([(None,), (4,)], (4,)), ([(1,), (None,)], (None,)),
     ([(), (2, 1)], (2, 1)), ([(0, 3), (1, 3)], (0, 3)), ([(None, 1), (1, None)], (None, None)), ([(None,), (0,)], (0,))])

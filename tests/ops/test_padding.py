@@ -35,6 +35,16 @@ def test_the_value_of_a_constant_padding() -> None:
         pad(variable, 1, constant_values=x)
 
 
+def test_bool_is_padded_with_false_unless_told_otherwise() -> None:
+    x = np.array([[True, False]])
+    np.testing.assert_array_equal(evaluate([pad(x, 1)])[0], np.pad(x, 1), strict=True)
+    for value in (0, 1, False, True):
+        expected = np.pad(x, 1, constant_values=value)
+        np.testing.assert_array_equal(evaluate([pad(x, 1, constant_values=value)])[0], expected, strict=True)
+    with pytest.raises(GraphTypeError, match="can not hold"):
+        pad(x, 1, constant_values=2)
+
+
 def test_empty_and_scalar_tensors() -> None:
     assert evaluate([pad(np.zeros((0, 2)), 1)])[0].shape == (2, 4)
     assert evaluate([pad(np.float64(2), 0)])[0] == 2.0
