@@ -98,15 +98,15 @@ class ConvChainBlocked(Implementation):
         geometry = make_geometry(conv_problem(chain.depthwise))
         cut = _cut(problem, target)
         parts = -(-geometry.outside[1] // cut.lines)
-        again = reach(geometry, 1, cut.lines) * parts / max(1, geometry.inside[1])
+        again = 1 + (parts - 1) * max(0, reach(geometry, 1, 1) - geometry.stride[1]) / max(1, geometry.inside[1])
         pointwise: float = conv_problem(chain.project).flops
         if chain.expand is not None:
-            pointwise += max(1.0, again) * conv_problem(chain.expand).flops
+            pointwise += again * conv_problem(chain.expand).flops
         seconds = (compute_seconds(pointwise, tile.dtype, target, POINTWISE_SHARE)
                    + compute_seconds(conv_problem(chain.depthwise).flops, tile.dtype, target, DEPTHWISE_SHARE))
         tasks = max(1, geometry.batch * parts * (-(-geometry.groups // tile.columns) if cut.shared else 1))
         rounds = -(-tasks // target.threads) * target.threads / tasks
-        return (2 if cut.shared else 1) * START_SECONDS + seconds * rounds + moving_seconds(minimal_bytes(problem), target)
+        return (2 if cut.shared else 1) * START_SECONDS + seconds * rounds + moving_seconds(_moved_bytes(problem), target)
 
     def prepare(self, problem: Problem, target: Target) -> tuple[Preparation, ...]:
         """The filters of every stage, packed."""
@@ -230,6 +230,11 @@ def _is_pointwise(geometry: Geometry) -> bool:
 def _is_depthwise(geometry: Geometry) -> bool:
     return (geometry.rows, geometry.channels) == (1, 1) and geometry.kernel[0] == geometry.inside[0] == geometry.stride[0] == 1 \
         and geometry.taps <= 49
+
+
+def _moved_bytes(problem: Problem) -> int:
+    """What is waited for: all but packed filters, straight streams which arrive beside the products."""
+    return minimal_bytes(problem) - sum(own[0].nbytes for _, own in cast(ConvChain, problem.op).parts(problem.inputs))
 
 
 def _places(stage: Problem) -> tuple[str, ...]:

@@ -6,7 +6,10 @@ import pytest
 from conv_oracle import expected, operands
 from kernel_runner import make_problem, run_kernel
 
-from symconv.codegen.conv_chain import ConvChainBlocked
+from symconv.codegen.blocked import moving_seconds
+from symconv.codegen.conv_chain import DEPTHWISE_SHARE, POINTWISE_SHARE, ConvChainBlocked
+from symconv.codegen.gemm_tile import START_SECONDS, compute_seconds
+from symconv.codegen.kernel import Problem
 from symconv.errors import InternalError
 from symconv.ops.conv_problem import ConvProblem
 from symconv.ops.convolution import Conv
@@ -89,14 +92,29 @@ def test_chains(middle: int, text: str, filters: int, threads: int) -> None:
     np.testing.assert_allclose(array_from_blocked(chain.reference(*inputs)[0], 8), value, rtol=1e-5, atol=1e-5)
 
 
+def _small_chain(batch: int, size: int, middle: int, channels: int = 16) -> Problem:
+    """Expansion, depthwise convolution and projection to as many channels as there were."""
+    depthwise = ConvProblem.parse(f"fprop n{batch} c{middle} h{size} w{size} k{middle} r3 s3 p1 g{middle} f32")
+    problems = [_pointwise(batch, channels, (size, size), middle), depthwise, _pointwise(batch, middle, (size, size), channels)]
+    chain = ConvChain(tuple(Conv(Kind.FPROP, conv.spec, layout=Layout(8, 8)) for conv in problems))
+    inputs = [np.empty((batch, channels // 8, size, size, 8), F32), *(np.empty(conv.w_shape, F32) for conv in problems)]
+    return make_problem(chain, *inputs)
+
+
 def _cut_of(batch: int, size: int, middle: int, threads: int) -> tuple[int, int, int, int]:
     """Lines of a task and of a chunk, whether the middle is shared, and parts of its pixels, of a chain of 16 to 16 channels."""
-    depthwise = ConvProblem.parse(f"fprop n{batch} c{middle} h{size} w{size} k{middle} r3 s3 p1 g{middle} f32")
-    problems = [_pointwise(batch, 16, (size, size), middle), depthwise, _pointwise(batch, middle, (size, size), 16)]
-    chain = ConvChain(tuple(Conv(Kind.FPROP, conv.spec, layout=Layout(8, 8)) for conv in problems))
-    inputs = [np.empty((batch, 2, size, size, 8), F32), *(np.empty(conv.w_shape, F32) for conv in problems)]
-    numbers = ConvChainBlocked().build(make_problem(chain, *inputs), Target(threads=threads, vector_bytes=32)).sizes
+    numbers = ConvChainBlocked().build(_small_chain(batch, size, middle), Target(threads=threads, vector_bytes=32)).sizes
     return numbers[12], numbers[13], numbers[14], numbers[15]
+
+
+def test_the_estimate_waits_for_no_filters_and_makes_no_padding() -> None:
+    """MobileNetV2's last chains: 1.2 MB of filters, 31 kB of pixels read and written."""
+    target = Target(threads=2, vector_bytes=32)
+    flops = 2 * 49 * 960
+    products = (compute_seconds(2 * 160 * flops, F32, target, POINTWISE_SHARE)
+                + compute_seconds(9 * flops, F32, target, DEPTHWISE_SHARE))
+    moved = moving_seconds(2 * 4 * 49 * 160, target)
+    assert ConvChainBlocked().estimate(_small_chain(1, 7, 960, 160), target) == pytest.approx(products + 2 * START_SECONDS + moved)
 
 
 def test_the_middle_is_shared_where_there_are_too_few_images() -> None:
