@@ -38,8 +38,10 @@ _SHARED_BYTES = 8 * 1024 * 1024
 _OWN_BYTES = 340 * 1024
 """What the data of a task's own tiles may take of the second cache."""
 
-_TILES, _LEAST_TILES, _PANELS = 18, 12, 2
-"""Tiles of a block at most, tiles of a task's own at least, panels of rows of a block at most: measured with 64 to 512 channels."""
+_TILES, _LEAST_TILES, _PANELS, _SHARED_PANELS = 18, 12, 2, 4
+"""Tiles of a block at most, tiles of a task's own at least, panels of rows of a block at most, and where data are shared: measured
+with 64 to 512 channels.  Shared data are read once for each block, and may be more than the second cache holds (14x14 pixels, 256
+channels: 630 KB), so there more panels read them less often."""
 
 PRODUCT_SHARE = 0.83
 """Share of the peak at which the products run, measured with 64 to 256 channels."""
@@ -267,7 +269,7 @@ def choose_blocks(tiles: int, panels: int, data_bytes: int, threads: int) -> Blo
         return Blocks(min(panels, _PANELS), parts_of(tiles, -(-tiles // own)), 0)
     block_tiles = parts_of(tiles, -(-tiles // _TILES))
     tile_blocks = -(-tiles // block_tiles)
-    blocks = max(-(-panels // _PANELS), min(panels, -(-4 * threads // tile_blocks)))
+    blocks = max(-(-panels // _SHARED_PANELS), min(panels, -(-4 * threads // tile_blocks)))
     chunk = min(tile_blocks, max(1, _SHARED_BYTES // (block_tiles * data_bytes))) * block_tiles
     return Blocks(parts_of(panels, blocks), block_tiles, chunk)
 

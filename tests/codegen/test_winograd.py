@@ -113,6 +113,17 @@ def test_every_way_to_cut_the_work_gives_the_same_bits(monkeypatch: pytest.Monke
         np.testing.assert_array_equal(found, usual)
 
 
+@pytest.mark.parametrize(("tiles", "panels", "channels", "expected"), [
+    (16, 32, 512, 4),    # 7x7 pixels in tiles of 2x2, batch 1: read by 8 blocks instead of 16
+    (16, 16, 256, 2),    # 14x14 pixels, batch 1: more would leave too few tasks
+    (128, 16, 256, 4),   # batch 8
+    (196, 16, 64, 2)])   # data of a task's own stay in the second cache
+def test_shared_data_are_read_by_few_blocks_of_panels(tiles: int, panels: int, channels: int, expected: int) -> None:
+    blocks = conv_winograd.choose_blocks(tiles, panels, 36 * 4 * channels, threads=2)
+    assert blocks.panels == expected
+    assert -(-panels // blocks.panels) * -(-tiles // blocks.tiles) >= 8
+
+
 @pytest.mark.parametrize("sizes", ["n1 c16 h12 w18 k9 l2x3 p2x3", "n1 c24 h10 w12 k20 l2 p4:2x2:0 flip", "n0 c8 h8 w8 k8 l2 p2",
                                    "n1 c16 h12 w12 k16 l2 p2 g2", "n1 c8 h8 w30 k9 l1x5 p1x5"])
 @pytest.mark.parametrize("implementation", CONV_WINOGRAD, ids=lambda each: each.name)
