@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import NamedTuple
 
 from ..ops.spec import Kind
 from ..target import Target
@@ -22,6 +24,7 @@ from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
 
 _TASK_PANELS = 12
+"""Panels of a task at most. With 8 of them, 6 problems of batch 8 took 0.98 to 1.04 times as long: no gain."""
 
 _FIRST_CACHE = 20 * 1024
 """Bytes of the first cache that panels may take together."""
@@ -36,8 +39,8 @@ _LEAST_PIXELS = 128
 """Pixels from which on FPROP's weights are brought into tiles: with fewer, it would cost training as much as products gain."""
 
 _SHARED_BYTES = 1024 * 1024
-"""What the panels of a whole phase may take that are packed first where rows are cut too: then each part of the rows needs them.
-With 3 MB it was up to 40 % slower than packing again."""
+"""What the panels of a whole phase may take that are packed first where rows are cut too, if that is expected to pay: then each
+part of the rows needs them. With 3 MB it was up to 40 % slower than packing again."""
 
 LINE_SECONDS, PLAIN_LINE_SECONDS = 12.0e-9, 3.5e-9
 """What a line of the image costs at its first use: read in short pieces, or in long ones."""
@@ -46,8 +49,10 @@ PATCH_SECONDS = 0.3e-9
 """What 4 bytes of a patch cost to copy where rows have 28 pixels. This and what is above: measured with 1x1, 3x3 and 7x7 filters,
 batch 1 and 8 (benchmarks/conv_choice.py)."""
 
-WEIGHT_CYCLES, PACK_CYCLES = 0.15, 16.0
-"""Cycles that a row's weight and a panel's row of the packed image take more for each task that needs them."""
+WEIGHT_CYCLES, PACK_CYCLES, SHARED_CYCLES = 0.15, 16.0, 60.0
+"""Cycles that a row's weight and a panel's row of the packed image take more for each task that needs them, and what a panel's
+row takes more that is packed first: it goes to memory and comes back, half of it from another core (50 to 70, measured with 196
+panels of 64 rows and with 49 of 128)."""
 
 SCATTER_SECONDS = 2.0e-9
 """What an element of the result costs more where a stride's phases are stored one after the other, measured the same way."""
@@ -68,9 +73,8 @@ class ConvGemm(PixelConvolution):
         share = (0.3 + 0.58 * min(1.0, geometry.rows / tile.rows)) * depth / (depth + 8)
         flops = 2 * patches * geometry.rows * _panel_waste(geometry.pixels, tile)
         seconds = compute_seconds(flops, tile.dtype, target, share) if patches else 0.0
-        rows = choose_tasks(geometry, tile, conv.kind, target.threads)[1]
-        times = 1 if _shared_elements(geometry, tile, conv.kind) else rows
-        beside = _packing_seconds(geometry, tile, patches * times, backward)
+        tasks = choose_tasks(geometry, tile, conv.kind, target.threads)
+        beside = _packing_seconds(geometry, tile, patches * (1 if tasks.shared else tasks.rows), backward)
         if spread > 1:
             beside += geometry.groups * geometry.rows * geometry.pixels * SCATTER_SECONDS
         return START_SECONDS * spread + seconds + beside / max(target.threads, 1)
@@ -96,10 +100,10 @@ class ConvGemm(PixelConvolution):
                              first_cache=_FIRST_CACHE, weights_cache=_WEIGHTS_CACHE, few_tiles=_FEW_TILES)
         panels, pieces, scratch = _scratch(geometry, tile, block, conv.kind)
         taps = align(TAP_BYTES * geometry.taps)
-        columns, rows = choose_tasks(geometry, tile, conv.kind, target.threads)
-        shared = _shared_elements(geometry, tile, conv.kind) if rows > 1 else 0
+        tasks = choose_tasks(geometry, tile, conv.kind, target.threads)
+        shared = _shared_elements(geometry, tile, conv.kind) if tasks.shared else 0
         numbers = (*geometry.numbers, target.threads, panels, pieces, scratch, taps, int(conv.flops < PARALLEL_FLOPS),
-                   int(_tiles_weights(geometry, conv.kind)), columns, rows, shared)
+                   int(_tiles_weights(geometry, conv.kind)), tasks.columns, tasks.rows, shared)
         return conv_kernel(problem, name, source, numbers, taps + scratch * target.threads + shared * tile.itemsize)
 
 
@@ -110,8 +114,17 @@ def _tiles_weights(geometry: Geometry, kind: Kind) -> bool:
     return kind is Kind.DGRAD or geometry.pixels >= _LEAST_PIXELS
 
 
-def choose_tasks(geometry: Geometry, tile: GemmTile, kind: Kind, threads: int) -> tuple[int, int]:
-    """Into how many parts panels and rows are cut.
+class Tasks(NamedTuple):
+    """Into how many parts panels and rows are cut, and whether all panels are packed first, for all parts of the rows."""
+
+    columns: int
+    rows: int
+    shared: bool
+
+
+@lru_cache(maxsize=1024)
+def choose_tasks(geometry: Geometry, tile: GemmTile, kind: Kind, threads: int) -> Tasks:
+    """How the work is cut.
 
     Each task packs its own panels (unless all are packed first) and reads its own weights, so few parts mean less work; but a
     thread that comes late, or gets the last task, keeps the others waiting for half a task on average.
@@ -121,19 +134,21 @@ def choose_tasks(geometry: Geometry, tile: GemmTile, kind: Kind, threads: int) -
     panels, tiles = max(1, -(-pixels // tile.columns)), max(1, -(-geometry.rows // tile.rows))
     products = panels * tiles * tile.rows
     fewest = -(-panels // _TASK_PANELS)
-    shared = _shared_elements(geometry, tile, kind) > 0
+    sharing = (False, True) if _shared_elements(geometry, tile, kind) else (False,)
 
-    def cycles(parts: tuple[int, int]) -> float:
+    def cycles(tasks: Tasks) -> float:
         """For each step of depth, a thread's share left aside."""
-        columns, rows = parts
-        tasks = geometry.groups * columns * rows
-        uneven = -(-tasks // threads) * threads / tasks - 1
+        columns, rows, shared = tasks
+        count = geometry.groups * columns * rows
+        uneven = -(-count // threads) * threads / count - 1
         largest = -(-panels // columns) * -(-tiles // rows) * tile.rows
         waiting = products * uneven + largest * threads / 2 if threads > 1 else 0.0
-        return waiting + WEIGHT_CYCLES * columns * tiles * tile.rows + PACK_CYCLES * (1 if shared else rows) * panels
+        packing = (PACK_CYCLES + SHARED_CYCLES if shared else PACK_CYCLES * rows) * panels
+        return waiting + WEIGHT_CYCLES * columns * tiles * tile.rows + packing
 
     most_columns, most_rows = min(panels, fewest + 16 * threads), max(1, min(tiles // 3, 16))
-    return min(((columns, rows) for columns in range(fewest, most_columns + 1) for rows in range(1, most_rows + 1)), key=cycles)
+    return min((Tasks(columns, rows, shared) for columns in range(fewest, most_columns + 1) for rows in range(1, most_rows + 1)
+                for shared in (sharing if rows > 1 else (False,))), key=cycles)
 
 
 def _shared_elements(geometry: Geometry, tile: GemmTile, kind: Kind) -> int:

@@ -21,13 +21,24 @@ def test_tasks_fit_the_scratch(text: str, threads: int) -> None:
     """No task gets more panels than a thread has room for, and none is without rows."""
     conv = ConvProblem.parse(text)
     geometry, tile = make_geometry(conv), make_tile(conv.dtype, Target())
-    columns, rows = choose_tasks(geometry, tile, conv.kind, threads)
+    columns, rows, _ = choose_tasks(geometry, tile, conv.kind, threads)
     pixels = geometry.pixels
     if conv.kind.value == "dgrad":
         phase = [-(-size // step) for size, step in zip(geometry.outside, geometry.stride, strict=True)]
         pixels = geometry.batch * int(np.prod(phase))
     assert -(-pixels // tile.columns) <= columns * _TASK_PANELS
     assert 1 <= rows <= max(1, geometry.rows // tile.rows + 1)
+
+
+@pytest.mark.parametrize(("text", "shared"), [
+    ("fprop n1 c64 h56 w56 k256 r1 s1 f32", False), ("fprop n1 c128 h28 w28 k512 r1 s1 f32", False),
+    ("fprop n1 c2048 h7 w7 k512 r1 s1 f32", True), ("fprop n1 c256 h14 w14 k1024 r1 s1 f32", True)])
+def test_panels_are_packed_first_only_where_they_are_few(text: str, shared: bool) -> None:
+    """Many panels are shared out among two threads as they are; few are packed once for all parts of the rows."""
+    conv = ConvProblem.parse(text)
+    tasks = choose_tasks(make_geometry(conv), make_tile(conv.dtype, Target(vector_bytes=32)), conv.kind, 2)
+    assert tasks.shared is shared
+    assert tasks.rows > 1 or not shared
 
 
 def test_tiles_of_weights_hold_each_weight_once() -> None:
