@@ -4,10 +4,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..graph import Apply, Constant, Variable
+from ..graph import Apply, Constant, Op, Variable
 from ..graph.scope import GRADIENT, common_scope
 from ..graph.traversal import toposort
 from ..ops.convolution import Conv
+from ..ops.lowered.pooled_convolution import PooledConv
 from .names import escape, places_text, shortened, variable_text
 from .operations import category, operation_text
 from .subject import Subject, make_subject
@@ -135,9 +136,15 @@ def _scopes(variable: Variable) -> tuple[tuple[str, ...], str]:
 
 def _headline(node: Apply) -> tuple[str, tuple[str, ...]]:
     """The op's name, and its parameters line by line."""
-    head, _, rest = operation_text(node).partition("{")
+    op: Op = node.op
+    behind: tuple[str, ...] = ()
+    text = operation_text(node)
+    if isinstance(op, PooledConv):
+        text, behind = str(op.conv), (f"behind {op.pool}",)
+        op = op.conv
+    head, _, rest = text.partition("{")
     text = rest.removesuffix("}").replace("} of {", "\nof ").replace("} then {", "\nthen ")
-    parts = text.replace("; ", "\n").splitlines()
-    if isinstance(node.op, Conv):
-        return f"Conv {node.op.kind.value}", (parts[0].removeprefix(f"{node.op.kind.value}, "), *parts[1:])
-    return head, tuple(parts)
+    parts = (*text.replace("; ", "\n").splitlines(), *behind)
+    if isinstance(op, Conv):
+        return f"{type(node.op).__name__} {op.kind.value}", (parts[0].removeprefix(f"{op.kind.value}, "), *parts[1:])
+    return head, parts

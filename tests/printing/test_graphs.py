@@ -1,6 +1,7 @@
 """to_dot, to_networkx and draw: the right nodes and edges, valid files, any name, no overlapping boxes."""
 from __future__ import annotations
 
+import html
 import io
 import random
 import re
@@ -16,8 +17,13 @@ from printing.test_debugprint import graph_size
 import symconv as sc
 import symconv.tensor as T
 from symconv.errors import ArgumentError, BackendError, GraphTypeError
+from symconv.graph import apply_op
+from symconv.ops.convolution import Conv
+from symconv.ops.lowered.pooled_convolution import PooledConv
+from symconv.ops.spec import ConvSpec, Kind
 from symconv.printing.layering import make_layers
 from symconv.printing.layout import make_layout, spread
+from symconv.tensor import nnet
 
 SVG = "{http://www.w3.org/2000/svg}"
 _TOKEN = re.compile(r'\s+|"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<name>[A-Za-z_][A-Za-z_0-9]*|-?\d+(?:\.\d+)?)'
@@ -195,11 +201,11 @@ def fake_dot(folder, script):
 
 
 def test_graphviz_gets_the_dot_text_and_the_format(tmp_path, monkeypatch):
-    program = fake_dot(tmp_path, 'echo "$1 $2" > "$3"; cat >> "$3"')
+    program = fake_dot(tmp_path, 'echo "$@"; cat')
     monkeypatch.setattr(shutil, "which", lambda name: program)
     path = sc.draw(hostile()[1], tmp_path / "a b;$(x).png")
     first, _, rest = path.read_text(encoding="utf-8").partition("\n")
-    assert first == "-Tpng -o"
+    assert first == "-Tpng"
     assert rest == sc.to_dot(hostile()[1])
 
 
@@ -216,6 +222,19 @@ def test_the_real_graphviz_draws_everything(subjects, name, tmp_path):
     obj, results = subjects[name]
     root = ElementTree.fromstring(sc.draw(obj, tmp_path / "graph.svg", engine="graphviz").read_text(encoding="utf-8"))
     assert sum(group.get("class") == "node" for group in root.iter(f"{SVG}g")) == graph_size(*results)
+
+
+def test_a_gradient_behind_pooling_has_its_parts_line_by_line():
+    conv = Conv(Kind.WGRAD, ConvSpec(2, (1, 1), (1, 1), (0, 0), (0, 0)), known=(4, 3, 3, 3))
+    pool = nnet.max_pool_2d(T.ftensor4(), 2).apply.op
+    image, gz, places = (T.tensor(dtype=dtype, shape=shape) for dtype, shape in (
+        ("float32", (2, 3, 10, 10)), ("float32", (2, 4, 4, 4)), ("uint8", (2, 4, 4, 4))))
+    joined = apply_op(PooledConv(conv, pool), image, gz, places)
+    (label,) = re.findall(r'label="(PooledConv[^"]*)"', sc.to_dot(joined))
+    lines = re.split(r"\\[nl]", label)
+    assert lines[0] == "PooledConv wgrad"
+    assert f"behind {pool}" in [html.unescape(line) for line in lines]
+    assert label.count("{") == label.count("}")
 
 
 def test_wrong_arguments(tmp_path):
