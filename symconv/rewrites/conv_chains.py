@@ -47,21 +47,24 @@ def _stages(node: Apply, context: Context) -> list[Apply]:
 
 
 def _best_chain(stages: Sequence[Apply], context: Context) -> Variable | None:
-    """The longest chain that pays; None, and the reason noted, where none does."""
-    reasons = []
+    """The chain, of all stages or the last two, with which they take least; None, and the reasons noted, where none pays."""
+    seconds = [_seconds(stage, context) for stage in stages]
+    best, least, reasons = None, sum(seconds), []
     for first in range(len(stages) - 1):
         chain = _chain(stages[first:])
         (node,) = (chain.apply,)
         assert node is not None
         together = context.target.estimate(node.op, [each.type for each in node.inputs], [chain.type])
-        apart = sum(_seconds(stage, context) for stage in stages[first:])
-        if not isinstance(together, str) and together < apart:
-            return chain
-        count = len(stages) - first
-        reasons.append(together if isinstance(together, str) else
-                       f"{count} convolutions together an estimated {together * 1e6:.0f} µs instead of {apart * 1e6:.0f} µs")
-    context.decline(stages[-1], "; ".join(reasons))
-    return None
+        if isinstance(together, str):
+            reasons.append(together)
+        elif sum(seconds[:first]) + together < least:
+            best, least = chain, sum(seconds[:first]) + together
+        else:
+            reasons.append(f"{len(stages) - first} convolutions together an estimated {together * 1e6:.0f} µs instead of "
+                           f"{sum(seconds[first:]) * 1e6:.0f} µs")
+    if best is None:
+        context.decline(stages[-1], "; ".join(reasons))
+    return best
 
 
 def _chain(stages: Sequence[Apply]) -> Variable:
