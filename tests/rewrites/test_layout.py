@@ -196,6 +196,18 @@ def test_expansion_depthwise_and_projection_become_one_node_where_that_is_faster
     assert "3 convolutions together an estimated 1000000 µs instead of 600 µs" in skip.reason
 
 
+def test_the_best_of_the_chains_is_taken_though_a_longer_one_pays_too() -> None:
+    def estimate(op: Any, *_: Any) -> float:
+        if isinstance(op, ConvChain):
+            return 500e-6 if len(op.stages) == 3 else 100e-6
+        return _faster_in_blocks(op)
+
+    graph, _ = _rewritten(_inverted_residual, (2, 3, 32, 32), estimate)
+    chains = [node.op for node in graph.nodes if isinstance(node.op, ConvChain)]
+    assert chains
+    assert all(len(chain.stages) == 2 for chain in chains)
+
+
 def test_what_another_node_reads_is_not_joined_away() -> None:
     def build(x: Variable) -> Variable:
         h = _conv(_conv(x, 16), 16, groups=16)
