@@ -22,8 +22,8 @@ from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds,
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
 
-SHARE = 0.9
-"""Share of the peak at which full register tiles run, measured with 64 and more channels."""
+SHARE, POINTWISE_SHARE = 0.8, 0.9
+"""Shares of the peak at which full register tiles run, measured with 64 and more channels: with several taps, and 1x1."""
 
 
 class ConvBlocked(BlockedConvolution):
@@ -48,7 +48,8 @@ class ConvBlocked(BlockedConvolution):
         geometry, tile = make_geometry(conv_problem(problem)), make_tile(problem.inputs[0].dtype, target)
         flops = conv_problem(problem).flops
         threads = target.threads if flops >= PARALLEL_FLOPS else 1
-        seconds = compute_seconds(flops * tile_waste(geometry, tile), tile.dtype, target, SHARE) * target.threads / threads
+        share = POINTWISE_SHARE if geometry.taps == 1 else SHARE
+        seconds = compute_seconds(flops * tile_waste(geometry, tile), tile.dtype, target, share) * target.threads / threads
         moved = minimal_bytes(problem) + (problem.inputs[0].nbytes if needs_copy(geometry) else 0)
         return START_SECONDS + seconds + moving_seconds(moved, target)
 
