@@ -19,7 +19,7 @@ from .kernel import CudaImplementation, CudaKernel, LaunchPlan, Scalar
 from .printing import render_cuda
 
 CORE_FLOPS, TENSOR_FLOPS = 20e12, 200e12  # a second, to compare kernels with: what CUDA cores and tensor cores do
-_MOST_GRID = 65535
+_MOST_GRID = 65535  # of y and z: blocks go on with the tiles and pairs that are beyond
 _LEAST_ARCH = {"float16": 75, "bfloat16": 80, "float32": 80}
 _MMA = {"float16": "sc_mma_m16n8k16_f16", "bfloat16": "sc_mma_m16n8k16_bf16", "float32": "sc_mma_m16n8k8_tf32"}
 
@@ -61,7 +61,7 @@ class MatMulTensor(CudaImplementation):
         return _lead(problem.inputs[position]) is not None
 
     def refuse(self, problem: Problem, target: Target) -> str | None:
-        """Dtypes and architectures without such units, matrices whose rows are no multiple of 16 bytes, the limits of the grid."""
+        """Dtypes and architectures without such units, matrices whose rows are no multiple of 16 bytes."""
         a, b = problem.inputs
         least = _LEAST_ARCH.get(a.dtype)
         if least is None:
@@ -73,7 +73,7 @@ class MatMulTensor(CudaImplementation):
         for name, operand in (("first", a), ("second", b)):
             if _lead(operand) is None:
                 return f"the {name} factor has no rows or columns that lie together in multiples of 16 bytes"
-        return "the grid has no more than 65535 rows of tiles" if problem.outputs[0].shape[-2] > 64 * _MOST_GRID else None
+        return None
 
     def estimate(self, problem: Problem, target: Target) -> float:
         """Memory traffic at the target's copy rate, and the products at what tensor cores of a large GPU do."""
@@ -117,7 +117,7 @@ def _kernel(a: Operand, b: Operand, result: Operand) -> CudaKernel:
             f"{'' if columns % 2 == 0 else '_odd'}")
     sizes = _shared(tile, itemsize, a_along_depth, not b_along_columns)
     source = _source(name, a.dtype, tile, sizes, (a_along_depth, not b_along_columns), len(batch_shape), columns % 2 == 0)
-    grid = (-(-columns // tile.columns), -(-rows // tile.rows), min(batch, _MOST_GRID))
+    grid = (-(-columns // tile.columns), min(-(-rows // tile.rows), _MOST_GRID), min(batch, _MOST_GRID))
     return CudaKernel(name, source, grid, (tile.threads, 1, 1), (0, 1, 2), tuple(Scalar("int64", number) for number in numbers),
                       tile.stages * (sizes["a_size"] + sizes["b_size"]) * itemsize)
 

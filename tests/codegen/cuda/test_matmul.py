@@ -40,6 +40,12 @@ def test_operands_of_any_strides(view):
     np.testing.assert_allclose(run(MatMulTiles(), MatMul(), a, b)[0], a.astype(np.float64) @ b, rtol=1e-4, atol=1e-5)
 
 
+def test_blocks_go_on_with_rows_and_pairs_beyond_the_grid(monkeypatch):
+    monkeypatch.setattr("symconv.codegen.cuda.matmul._MOST_GRID", 2)
+    a, b = random((5, 65 + 3 * 64, 33), "float32"), random((5, 33, 3), "float32")
+    np.testing.assert_allclose(run(MatMulTiles(), MatMul(), a, b)[0], a.astype(np.float64) @ b, rtol=1e-4, atol=1e-5)
+
+
 def test_leading_axes_broadcast():
     a, b = random((2, 1, 4, 5), "float32"), random((1, 3, 5, 6), "float32")
     np.testing.assert_allclose(run(MatMulTiles(), MatMul(), a, b)[0], a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)

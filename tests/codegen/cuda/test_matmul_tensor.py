@@ -62,6 +62,15 @@ def test_batches_with_broadcasting():
     check(normal(3, 1, 16, 24), normal(1, 2, 24, 32))
 
 
+@pytest.mark.parametrize("layout", ["nn", "tt"])
+def test_blocks_go_on_with_rows_and_pairs_beyond_the_grid(layout, monkeypatch):
+    monkeypatch.setattr("symconv.codegen.cuda.matmul_tensor._MOST_GRID", 2)
+    a, b = normal(5, 264, 48), normal(5, 48, 16)
+    if layout == "tt":
+        a, b = (np.ascontiguousarray(each.swapaxes(1, 2)).swapaxes(1, 2) for each in (a, b))
+    check(a, b)
+
+
 def test_tf32_where_it_is_asked_for():
     a, b = normal(72, 36, dtype="float32"), normal(36, 68, dtype="float32")
     problem = Problem(MatMul(), (operand_of(a), operand_of(b)), (Operand.contiguous("float32", (72, 68)),))
