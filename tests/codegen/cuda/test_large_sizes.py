@@ -60,7 +60,8 @@ CASES = {
        for axis in (0, 1)},
     "matrix product with many columns": Case(MatMul(), (lazy(3, 2), WIDE)),
     "matrix product with many rows": Case(MatMul(), (TALL, lazy(2, 3))),
-    "matrix product with many rows on tensor cores": Case(MatMul(), (lazy(3 * 2**30, 8, dtype="float16"), lazy(8, 8, dtype="float16"))),
+    "matrix product with many rows on tensor cores":
+        Case(MatMul(), (lazy(3 * 2**30, 8, dtype="float16"), lazy(8, 8, dtype="float16"))),
     "many matrix products": Case(MatMul(), (lazy(2**28, 4, 3), lazy(2**28, 3, 4))),
     "pool": Case(POOL, (IMAGE,)), "pool's gradient": Case(MaxPoolGrad(POOL), (IMAGE, POOLED)),
     "pool's choice": Case(MaxPoolGather(POOL), (IMAGE, IMAGE)),
