@@ -4,7 +4,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +42,12 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 logger = logging.getLogger("symconv")
-Updates = Sequence[tuple[SharedVariable, Any]] | Mapping[SharedVariable, Any]
+Updates = Sequence[tuple[SharedVariable, Any]] | Mapping[SharedVariable, Any] | None
+Givens = Sequence[tuple[Variable, Any]] | Mapping[Variable, Any] | None
 
 
 def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updates = (),
-            givens: Mapping[Variable, Any] | Sequence[tuple[Variable, Any]] = (), mode: Mode | str | None = None,
+            givens: Givens = (), mode: Mode | str | None = None,
             device: str | None = None, name: str | None = None, on_unused_input: str | None = None,
             allow_input_downcast: bool | None = None, no_default_updates: bool | Sequence[SharedVariable] = False,
             profile: bool | None = None, target: str | None = None) -> Function:
@@ -55,8 +56,9 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
     Args:
         inputs: variables (or `In(variable, …)` for options) in the order of the arguments.
         outputs: a variable, a list or tuple, a dict with text keys, or None; the function returns the same form.
-        updates: pairs (shared variable, new value); all new values are computed from the old ones, then stored together.
-        givens: replacements of variables, put in place before anything else.
+        updates: pairs (shared variable, new value), or a mapping; None as (). All new values are computed from the old ones, then
+            stored together.
+        givens: replacements of variables, as pairs or a mapping, put in place before anything else.
         mode: "fast_run" (default), "fast_compile", "reference", "debug", "nan_guard", or a `Mode`.
         device: "cpu" (default), "cuda" or "cuda:1" (an NVIDIA GPU, through CuPy: symconv[cuda13] or symconv[cuda12]), "emulator"
             (the kernels for CUDA, run on the CPU thread by thread: slow, for tests).
@@ -88,8 +90,9 @@ def compile(inputs: Sequence[Variable | In], outputs: Any = None, updates: Updat
     options = {"mode": mode, "device": device, "name": name or _default_name(), "on_unused_input": on_unused_input,
                "profile": config.profile if profile is None else bool(profile), "target": target}
     flat = flat_outputs(outputs)
-    pairs = _all_updates(flat, updates, givens, no_default_updates)
-    replaced = one_for_each_value(flat, pairs, _checked_givens(givens, made))
+    given = _pairs("givens", givens)
+    pairs = _all_updates(flat, _pairs("updates", updates), given, no_default_updates)
+    replaced = one_for_each_value(flat, pairs, _checked_givens(given, made))
     return compile_recipe(Recipe(tuple(made), outputs, tuple(pairs), replaced, options))
 
 
@@ -248,17 +251,30 @@ def _output(output: Any) -> Variable:
     return output if isinstance(output, Variable) else meaning("as_variable")(output)
 
 
-def _all_updates(outputs: Sequence[Variable], updates: Updates, givens: Any,
+def _pairs(argument: str, given: Any) -> list[tuple[Any, Any]]:
+    """What an argument says, a mapping or a sequence of pairs, as pairs."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return list(given.items())
+    pairs = list(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else None
+    if pairs is None or not all(isinstance(each, (tuple, list)) and len(each) == 2 for each in pairs):
+        raise GraphTypeError(explain_error(f"{argument} are pairs (variable, value), or a mapping", repr(given),
+                                           f"write {argument}=[(variable, value), ...]"))
+    return [(old, new) for old, new in pairs]
+
+
+def _all_updates(outputs: Sequence[Variable], updates: list[tuple[Any, Any]], givens: list[tuple[Any, Any]],
                  no_default_updates: bool | Sequence[SharedVariable]) -> list[tuple[SharedVariable, Variable]]:
     """The updates asked for, then the default updates of the state that is used and not yet updated."""
     pairs: dict[SharedVariable, Variable] = {}
-    for target, new in (list(updates.items()) if isinstance(updates, Mapping) else list(updates)):
+    for target, new in updates:
         checked = check_update(target, new)
         if target in pairs:
             raise ArgumentError(explain_error(f"the shared variable {target.label!r} is updated twice",
                                               "two pairs with the same target", "combine them into one new value", checked.source))
         pairs[target] = checked
-    replaced = [_as_variable(new) for _, new in (givens.items() if isinstance(givens, Mapping) else givens)]
+    replaced = [_as_variable(new) for _, new in givens]
     waiting: list[Variable] = [*outputs, *pairs.values(), *replaced]
     seen: set[Variable] = set()
     while waiting and no_default_updates is not True:
@@ -277,10 +293,10 @@ def _as_variable(value: Any) -> Variable:
     return value if isinstance(value, Variable) else meaning("as_variable")(value)
 
 
-def _checked_givens(givens: Any, inputs: Sequence[In]) -> dict[Variable, Variable]:
+def _checked_givens(givens: list[tuple[Any, Any]], inputs: Sequence[In]) -> dict[Variable, Variable]:
     replacements: dict[Variable, Variable] = {}
     given_inputs = {each.variable for each in inputs}
-    for old, new in (givens.items() if isinstance(givens, Mapping) else givens):
+    for old, new in givens:
         if not isinstance(old, Variable):
             raise GraphTypeError(explain_error("givens replace symbolic variables", f"{type(old).__name__} {old!r}"))
         if old in given_inputs:

@@ -38,6 +38,7 @@ def test_outputs_come_back_in_the_form_they_were_given(mode):
     state = sc.shared(f32(0))
     assert sc.compile([x], None, updates=[(state, x)], mode=mode)(f32(7)) is None
     assert state.get_value() == 7
+    assert sc.compile([x], x + state, updates=None, givens=None, mode=mode)(f32(1)) == 8
 
 
 def test_the_same_variable_may_be_several_outputs_and_an_input(mode):
