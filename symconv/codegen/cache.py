@@ -198,7 +198,7 @@ def _cache_at(setting: str) -> KernelCache:
 
 
 def _users_folder() -> Path:
-    """The user's cache folder; a folder of his own for temporary files where he has no home (a number alone, in a container)."""
+    """The user's cache folder; one of their own for temporary files where they have no home (a number alone, in a container)."""
     import platformdirs
 
     folder = Path(platformdirs.user_cache_dir("symconv"))

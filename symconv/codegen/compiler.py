@@ -26,7 +26,7 @@ from .threads import POOL_FLAGS, pool_header
 # reads the exception flags, which lets comparisons become selects.  Integers wrap, as NumPy's do.  zig would check for
 # undefined behaviour if it were not told not to.
 BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno",
-               "-fno-trapping-math", "-ffp-contract=fast", "-fno-sanitize=undefined")
+              "-fno-trapping-math", "-ffp-contract=fast", "-fno-sanitize=undefined")
 _OPTIONAL_FLAGS = (("-march=native", "-mcpu=native"), ("-fopenmp", "-fopenmp-simd"))
 _PROBE = """#include <stdint.h>
 int sc_probe(float *x, int64_t n) {

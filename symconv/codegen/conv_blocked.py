@@ -12,12 +12,11 @@ from .conv_common import (
     GEOMETRY_NUMBERS,
     Geometry,
     conv_problem,
-    epilogue_suffix,
     make_geometry,
-    make_vector_epilogue,
     minimal_bytes,
 )
 from .conv_depthwise_blocked import ConvDepthwiseBlocked
+from .conv_epilogue import epilogue_suffix, make_vector_epilogue
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel

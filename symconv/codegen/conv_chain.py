@@ -1,7 +1,6 @@
 """Expansion, depthwise convolution and projection (the inverted residual of MobileNetV2), or the last two, in one kernel."""
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,34 +11,18 @@ from ..ops.layout import Layout
 from ..ops.lowered.conv_chain import ConvChain
 from ..target import Target
 from .blocked import moving_seconds, reach
+from .conv_chain_cut import ChainCut, cut_chain, line_pixels
 from .conv_common import (
-    EpilogueText,
     Geometry,
-    align,
     conv_problem,
-    epilogue_suffix,
     make_geometry,
-    make_vector_epilogue,
     minimal_bytes,
 )
+from .conv_epilogue import EpilogueText, epilogue_suffix, make_vector_epilogue
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, make_tile
 from .implementation import Implementation
 from .kernel import Kernel, Operand, Preparation, Problem
 from .templates import render_kernel
-
-_SCRATCH_BYTES = 288 * 1024
-"""What a task's part of the middle may take of the second cache."""
-
-_BAND_BYTES = 32 * 1024
-"""What the lines of a chunk before the depthwise convolution may take of the first cache, for a pair of blocks."""
-
-_SHARED_BYTES = 768 * 1024
-"""What the middle may take of all caches where threads share it."""
-
-_TASKS = 4
-"""Tasks for each thread that there should be at least, as long as each makes a few lines."""
-
-_LEAST_LINES = 4
 
 POINTWISE_SHARE, DEPTHWISE_SHARE = 1.0, 0.4
 """Shares of the peak, with the traffic between the stages counted in; measured with MobileNetV2's first blocks."""
@@ -132,7 +115,7 @@ class ConvChainBlocked(Implementation):
         chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
         geometry, cut = make_geometry(conv_problem(chain.depthwise)), _cut(problem, target)
         channels = geometry.groups if chain.expand is None else conv_problem(chain.expand).x_shape[1]
-        width = _width(geometry)
+        width = line_pixels(geometry)
         return (geometry.batch, channels, geometry.groups, conv_problem(chain.project).y_shape[1], *geometry.inside[1:],
                 *geometry.outside[1:], *geometry.pad[1:], int(geometry.flip),
                 cut.threads, cut.lines, cut.chunk, int(cut.shared), cut.pixel_parts, width,
@@ -166,60 +149,6 @@ def dw_counts(tile: GemmTile) -> tuple[int, ...]:
 def align_to(size: int, step: int) -> int:
     """Rounded up to whole steps."""
     return -(-size // step) * step
-
-
-def _width(geometry: Geometry) -> int:
-    return max(reach(geometry, 2, geometry.outside[2]), geometry.pad[2] + geometry.inside[2])
-
-
-@dataclass(frozen=True, slots=True)
-class ChainCut:
-    """How the work is cut: lines of a task and of a chunk; elements of each thread's scratch and of the shared middle."""
-
-    threads: int
-    lines: int
-    chunk: int
-    shared: bool
-    pixel_parts: int
-    scratch: int
-    middle: int
-
-
-def _cut(problem: Problem, target: Target) -> ChainCut:
-    """Lines in tasks of their own where there are enough without making many twice; else pairs of blocks over a shared middle."""
-    chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
-    geometry = make_geometry(conv_problem(chain.depthwise))
-    threads = target.threads if sum(conv_problem(stage).flops for stage in chain.stages) >= PARALLEL_FLOPS else 1
-    middle = geometry.batch * geometry.groups * math.prod(geometry.outside)
-    shared = threads > 1 and geometry.batch < 2 * threads and middle * tile.itemsize <= _SHARED_BYTES
-    lines = _shared_lines(geometry, tile, threads) if shared else _task_lines(geometry, tile, target.threads)
-    chunk = lines
-    while chunk > 1 and _band_elements(geometry, chunk, tile) * tile.itemsize > _BAND_BYTES:
-        chunk -= 1
-    chunk = -(-lines // -(-lines // chunk))
-    panels = max(1, geometry.batch * -(-conv_problem(chain.project).y_shape[1] // tile.columns))
-    kept = 0 if shared else geometry.groups * lines * geometry.outside[2]
-    scratch = align((_band_elements(geometry, chunk, tile) + kept) * tile.itemsize + tile.vector_bytes) // tile.itemsize
-    return ChainCut(threads, lines, chunk, shared, -(-2 * _TASKS * threads // panels), scratch, middle if shared else 0)
-
-
-def _task_lines(geometry: Geometry, tile: GemmTile, threads: int) -> int:
-    """Lines whose middle fits the second cache, in as many tasks as keep all threads busy."""
-    most = max(1, geometry.outside[1])
-    fitting = max(1, _SCRATCH_BYTES // max(1, geometry.groups * geometry.outside[2] * tile.itemsize))
-    wanted = -(-_TASKS * threads // max(1, geometry.batch))
-    lines = min(most, fitting, max(_LEAST_LINES, -(-most // wanted)))
-    return -(-most // -(-most // lines))
-
-
-def _shared_lines(geometry: Geometry, tile: GemmTile, threads: int) -> int:
-    """All lines of a pair of blocks, or parts of them where there are few pairs."""
-    panels = geometry.batch * -(-geometry.groups // tile.columns)
-    return max(1, -(-geometry.outside[1] // -(-_TASKS * threads // panels)))
-
-
-def _band_elements(geometry: Geometry, lines: int, tile: GemmTile) -> int:
-    return 2 * reach(geometry, 1, lines) * _width(geometry) * tile.lanes
 
 
 def _is_pointwise(geometry: Geometry) -> bool:
@@ -257,3 +186,9 @@ def _chain(problem: Problem) -> Chain:
     stages = _stage_problems(problem)
     return Chain(stages[0] if len(stages) == 3 else None, stages[-2], stages[-1])
 
+
+def _cut(problem: Problem, target: Target) -> ChainCut:
+    chain, tile = _chain(problem), make_tile(problem.inputs[0].dtype, target)
+    flops = sum(conv_problem(stage).flops for stage in chain.stages)
+    return cut_chain(make_geometry(conv_problem(chain.depthwise)), conv_problem(chain.project).y_shape[1], tile, target.threads,
+                     flops >= PARALLEL_FLOPS)

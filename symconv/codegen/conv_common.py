@@ -1,23 +1,22 @@
-"""What the convolution kernels have in common: the geometry as numbers, the epilogue as C, reasons to refuse."""
+"""What the convolution kernels have in common: the geometry as numbers, names and sources, reasons to refuse."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from ..graph import Op
 from ..ops.conv_problem import ConvProblem
 from ..ops.convolution import Conv
-from ..ops.epilogue import CHANNEL, Epilogue
+from ..ops.epilogue import Epilogue
 from ..ops.spec import Kind
 from ..target import Target
+from .conv_epilogue import epilogue_suffix, make_epilogue
 from .gemm_tile import GemmTile, make_tile
 from .implementation import Implementation
 from .kernel import Kernel, Problem
-from .scalar_printer import load, print_program, storage_type
 from .templates import render_kernel
-from .vector_printer import print_in_vectors
 
 Triple = tuple[int, int, int]
 TAP_BYTES, SEGMENT_BYTES, RUN_BYTES = 48, 48, 24
@@ -165,77 +164,6 @@ def turning_seconds(geometry: Geometry) -> float:
 def _triple(values: tuple[int, ...], fill: int = 1) -> Triple:
     full = (fill,) * (3 - len(values)) + tuple(values)
     return full[0], full[1], full[2]
-
-
-@dataclass(frozen=True, slots=True)
-class EpilogueText:
-    """An epilogue as C for conv_epilogue.c.j2: declarations, statements over `sum` for one element, and their value.
-
-    `in_vectors`: all of it is over vectors of neighbouring channels instead (blocked_epilogue.c.j2 takes both).
-    """
-
-    result_type: str
-    text: str
-    before: tuple[str, ...]
-    lines: tuple[str, ...]
-    value: str
-    first_buffer: int
-    workspace_buffer: int
-    in_vectors: bool = False
-
-
-def make_epilogue(problem: Problem, tile: GemmTile) -> EpilogueText:
-    """The C of the problem's epilogue; without one, sums are stored as they are."""
-    op = cast(Conv, problem.op)
-    first, last = 1 + op.n_core_inputs, 1 + len(problem.inputs)
-    if op.epilogue is None:
-        return EpilogueText(tile.c_type, "", (), (), "sum", first, last)
-    before, names = [], ["sum"]
-    for number, (place, dtype) in enumerate(zip(op.epilogue.operands, op.epilogue.program.inputs[1:], strict=True)):
-        c_type = storage_type(dtype)
-        array = f"(({'const ' + c_type} *)operands[{number}])"
-        if place == CHANNEL:
-            before.append(f"const {load_type(dtype)} channel_{number} = {load(dtype, f'{array}[channel]')};")
-            names.append(f"channel_{number}")
-        else:
-            before.append(f"const {c_type} *restrict full_{number} = operands[{number}];")
-            names.append(load(dtype, f"full_{number}[place]"))
-    printed = print_program(op.epilogue.program, names)
-    return EpilogueText(tile.c_type, f", then {op.epilogue}", tuple(before), printed.lines or ("(void)sum;",),
-                        printed.outputs[0], first, last)
-
-
-def make_vector_epilogue(problem: Problem, tile: GemmTile) -> EpilogueText:
-    """The same over vectors of channels where it has plain arithmetic and limits only; else as `make_epilogue` makes it."""
-    op = cast(Conv, problem.op)
-    if op.epilogue is None:
-        return replace(make_epilogue(problem, tile), in_vectors=True)
-    before, names = [], ["sum"]
-    for number, place in enumerate(op.epilogue.operands):
-        array = f"(const {tile.c_type} *)operands[{number}]"
-        if place == CHANNEL:
-            before.append(f"const vec channel_{number} = LOAD({array} + channel);")
-            names.append(f"channel_{number}")
-        else:
-            before.append(f"const {tile.c_type} *restrict full_{number} = operands[{number}];")
-            names.append(f"LOAD(full_{number} + place)")
-    printed = print_in_vectors(op.epilogue.program, names, tile.dtype)
-    scalar = make_epilogue(problem, tile)
-    return scalar if printed is None else replace(scalar, before=tuple(before), lines=printed.lines or ("(void)sum;",),
-                                                  value=printed.outputs[0], in_vectors=True)
-
-
-def load_type(dtype: str) -> str:
-    """The C type of a value once it is loaded."""
-    return "float" if dtype in ("float16", "bfloat16") else storage_type(dtype)
-
-
-def epilogue_suffix(problem: Problem) -> str:
-    """What a kernel's name says of its epilogue."""
-    epilogue = cast(Conv, problem.op).epilogue
-    if epilogue is None:
-        return ""
-    return "".join(f"_{word.replace(':', '_')}" for word in str(epilogue).split("+") if word)
 
 
 def conv_parts(problem: Problem, target: Target) -> tuple[ConvProblem, Geometry, GemmTile]:

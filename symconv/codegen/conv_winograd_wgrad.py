@@ -13,10 +13,10 @@ from .conv_common import (
     conv_parts,
     conv_problem,
     conv_source,
-    make_epilogue,
     make_geometry,
     refuse_winograd,
 )
+from .conv_epilogue import make_epilogue
 from .gemm_tile import PARALLEL_FLOPS, START_SECONDS, GemmTile, compute_seconds, cycle_seconds
 from .kernel import Kernel, Problem
 from .winograd_plan import MOST_TILES, RUN_PIXELS, count_tiles, make_turn, odd_lines, parts_of

@@ -15,7 +15,8 @@ from ...ops.convolution import Conv
 from ...ops.layout import CHANNELS_LAST, Layout
 from ...ops.spec import Kind
 from ...target import Target
-from ..conv_common import conv_problem, epilogue_suffix, make_geometry, minimal_bytes
+from ..conv_common import conv_problem, make_geometry, minimal_bytes
+from ..conv_epilogue import epilogue_suffix
 from ..helpers import SUFFIXES
 from ..kernel import Problem
 from ..scalar_printer import load, storage_type, stored

@@ -16,7 +16,8 @@ from ...ops.convolution import Conv
 from ...ops.epilogue import FULL
 from ...ops.spec import Kind
 from ...target import Target
-from ..conv_common import conv_problem, epilogue_suffix, minimal_bytes
+from ..conv_common import conv_problem, minimal_bytes
+from ..conv_epilogue import epilogue_suffix
 from ..kernel import Operand, Preparation, Problem
 from ..scalar_printer import load, storage_type, stored
 from .conv_epilogue import cuda_epilogue

@@ -11,7 +11,8 @@ from ...graph import Op
 from ...ops.convolution import Conv
 from ...ops.spec import Kind
 from ...target import Target
-from ..conv_common import Geometry, conv_problem, epilogue_suffix, make_geometry, minimal_bytes
+from ..conv_common import Geometry, conv_problem, make_geometry, minimal_bytes
+from ..conv_epilogue import epilogue_suffix
 from ..helpers import SUFFIXES
 from ..implementation import AnyImplementation
 from ..kernel import Problem
